@@ -1,0 +1,2 @@
+//! Limits of the machine beside the kernels.
+fn main() {}

@@ -1,0 +1,46 @@
+//! `f32` and `f64`, and the vectors that hold them at each level.
+
+#[cfg(target_arch = "x86_64")]
+use crate::simd::x86;
+use crate::simd::{Vector, base};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// A floating-point type that kernels compute with: `f32` or `f64`.
+pub trait Element:
+    sealed::Sealed + num_traits::Float + num_traits::FromPrimitive + bytemuck::Pod + std::fmt::Debug + Send + Sync
+{
+    /// The logical vector at [`Level::Base`](crate::Level::Base).
+    #[doc(hidden)]
+    type Base: Vector<Self, Token = base::Base>;
+    /// The logical vector at [`Level::V3`](crate::Level::V3).
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    type V3: Vector<Self, Token = x86::V3>;
+    /// The logical vector at [`Level::V4`](crate::Level::V4).
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    type V4: Vector<Self, Token = x86::V4>;
+    /// The number of elements of a logical vector, the same at every level.
+    #[doc(hidden)]
+    const LANES: usize;
+}
+
+macro_rules! element {
+    ($t:ty, $lanes:literal, $base:ident, $v3:ident, $v4:ident) => {
+        impl Element for $t {
+            type Base = base::$base;
+            #[cfg(target_arch = "x86_64")]
+            type V3 = x86::$v3;
+            #[cfg(target_arch = "x86_64")]
+            type V4 = x86::$v4;
+            const LANES: usize = $lanes;
+        }
+    };
+}
+element!(f32, 16, F32, V3F32, V4F32);
+element!(f64, 8, F64, V3F64, V4F64);

@@ -1,0 +1,80 @@
+//! What can be wrong with an input, with the numbers a caller needs to put it right.
+
+use crate::simd::Level;
+
+/// The result of every fallible call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call was refused. Nothing has been written when a call returns one.
+///
+/// Where several inputs are bad, the one at the lowest position is named, whatever the number of threads.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An array's shape is not the one that the operator needs.
+    #[error("{argument} has shape {found:?}, expected {expected:?}")]
+    Shape {
+        /// The argument's name.
+        argument: &'static str,
+        /// The shape that was passed.
+        found: Vec<usize>,
+        /// The shape that is needed.
+        expected: Vec<usize>,
+    },
+    /// An array has too few axes to be read as the operator needs.
+    #[error("{argument} has {found} axes, expected at least {least}")]
+    Rank {
+        /// The argument's name.
+        argument: &'static str,
+        /// The number of axes that was passed.
+        found: usize,
+        /// The least number of axes.
+        least: usize,
+    },
+    /// An index points at no row.
+    #[error("{argument}{position:?} = {value} is outside 0..{bound}")]
+    IndexOutOfRange {
+        /// The argument's name.
+        argument: &'static str,
+        /// The position of the index in its array, one number an axis.
+        position: Vec<usize>,
+        /// The index.
+        value: i128,
+        /// The number of rows it must be below.
+        bound: usize,
+    },
+    /// A size or a product of sizes does not fit.
+    #[error("{argument} = {value} is too large, at most {limit} is supported")]
+    TooLarge {
+        /// What is too large.
+        argument: &'static str,
+        /// Its value.
+        value: u128,
+        /// The largest supported value.
+        limit: u128,
+    },
+    /// The memory for an output or for scratch could not be had.
+    #[error("{bytes} bytes could not be allocated")]
+    Allocation {
+        /// The number of bytes asked for.
+        bytes: usize,
+    },
+    /// The CPU lacks the instructions of a level.
+    #[error("level {level} is not available here, the highest is {highest}")]
+    LevelUnavailable {
+        /// The level asked for.
+        level: Level,
+        /// The highest level of this CPU.
+        highest: Level,
+    },
+    /// An environment variable holds a word that means nothing.
+    #[error("{variable}={value} is not understood, accepted are {accepted}")]
+    Environment {
+        /// The variable's name.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// The accepted words.
+        accepted: &'static str,
+    },
+}

@@ -1,0 +1,30 @@
+//! Rows of features at given indices, and the transpose: gradients summed at the rows they came from.
+//!
+//! | operator | forward | adjoint |
+//! |---|---|---|
+//! | [`Gather`] | `y[b, .., :] = x[b, indices[b, ..], :]` | `gx[b, n, :]` = sum of `gy[b, .., :]` where the index is `n` |
+//!
+//! # Why it is fast
+//!
+//! The adjoint of a gather is a scatter with collisions, which other libraries run as atomic additions, on one thread, or
+//! after a sort on every call. Here every row of the gradient has one owner that reads what belongs to it, in ascending
+//! order: nothing is locked, nothing is zeroed and then written again, and the result is that of the naive loop, bit for
+//! bit, for every number of threads. An operator checks its indices once; what the adjoint needs to know of them is
+//! built on first need and kept.
+//!
+//! # How it is laid out
+//!
+//! `plan` checks indices, `inverse` turns them round, `kernels` holds the inner loops over rows, `reduce` the sums at rows
+//! that every adjoint needs, `rows` the operator.
+
+mod inverse;
+mod kernels;
+mod plan;
+mod reduce;
+mod rows;
+
+pub(crate) use kernels::Kernels;
+pub use plan::{Index, OutOfRange};
+#[doc(hidden)]
+pub use plan::{Reduction, Tuning};
+pub use rows::{Gather, index_points, index_points_adjoint};

@@ -1,0 +1,258 @@
+//! What an operator of this family knows before the data: every index, checked once.
+
+use super::inverse::{Buckets, Inverse};
+use crate::error::{Error, Result};
+use crate::parallel::PARALLEL_BYTES;
+use crate::simd::Level;
+use ndarray::{ArrayView, Dimension};
+use rayon::prelude::*;
+use std::sync::OnceLock;
+
+/// Stands for a padding index in a plan.
+pub(super) const ABSENT: u32 = u32::MAX;
+
+/// The largest number of rows, and of indices a batch, so that positions fit in `u32` beside [`ABSENT`].
+const LIMIT: usize = u32::MAX as usize - 1;
+
+/// Indices checked and converted by one task.
+const CHUNK: usize = 1 << 14;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+    impl Sealed for u32 {}
+    impl Sealed for usize {}
+}
+
+/// An integer type of row indices: `i32`, `i64`, `u32` or `usize`.
+pub trait Index: sealed::Sealed + Copy + Send + Sync {
+    /// The index where it lies in `0..rows`.
+    #[doc(hidden)]
+    fn row(self, rows: usize) -> Option<usize>;
+    /// The index without loss.
+    #[doc(hidden)]
+    fn value(self) -> i128;
+}
+
+macro_rules! index {
+    ($($t:ty),*) => { $(impl Index for $t {
+        #[inline(always)]
+        fn row(self, rows: usize) -> Option<usize> {
+            // Negative and too large values do not convert; nothing is computed from them.
+            usize::try_from(self).ok().filter(|&row| row < rows)
+        }
+        fn value(self) -> i128 {
+            self as i128
+        }
+    })* };
+}
+index!(i32, i64, u32, usize);
+
+/// What an index outside `0..rows` means. An operator's forward and adjoint use the same policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum OutOfRange {
+    /// [`Error::IndexOutOfRange`] when the operator is made, naming the first such index.
+    #[default]
+    Error,
+    /// Padding, as ball queries write it: a negative index, the type's maximum, or any other index outside. It gives a
+    /// row of `fill` (rounded to the element type) and takes no gradient.
+    Skip {
+        /// The value of every element of a padding row.
+        fill: f64,
+    },
+    /// The nearest row: the first for a negative index, the last for one that is too large. The adjoint adds into that
+    /// row. Where there are no rows at all, any index is an error.
+    Clamp,
+}
+
+/// How the adjoint reduces rows; both give the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// [`rows::slab`](super::rows): running sums in cache.
+    Slab,
+    /// [`rows::inverse`](super::rows): running sums in registers.
+    Inverse,
+}
+
+/// Choices that are made by size, as arguments, so that tests can make every one of them on small sizes.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// Whether to write past the caches.
+    pub stream: Option<bool>,
+    /// Whether to ask for rows ahead of their use.
+    pub prefetch: Option<bool>,
+    /// Whether to use several threads.
+    pub parallel: Option<bool>,
+    /// How the adjoint reduces.
+    pub reduction: Option<Reduction>,
+    /// Rows of a block of the slab reduction.
+    pub block: Option<usize>,
+    /// Rows of a tile.
+    pub tile: Option<usize>,
+    /// The number of sources from which on a row is split by channels.
+    pub hub: Option<usize>,
+}
+
+/// Checked indices and what is built from them on first need.
+pub(super) struct Plan {
+    pub(super) level: Level,
+    pub(super) tuning: Tuning,
+    /// B.
+    pub(super) batches: usize,
+    /// N, rows of `x` a batch.
+    pub(super) rows: usize,
+    /// M, indices a batch.
+    pub(super) per_batch: usize,
+    /// (B, M), below N or [`ABSENT`].
+    pub(super) indices: Vec<u32>,
+    /// What padding rows are filled with.
+    pub(super) fill: f64,
+    buckets: OnceLock<Buckets>,
+    inverse: OnceLock<Inverse>,
+}
+
+impl Plan {
+    pub(super) fn new<I: Index, D: Dimension>(
+        indices: &ArrayView<'_, I, D>,
+        batches: usize,
+        rows: usize,
+        policy: OutOfRange,
+    ) -> Result<Self> {
+        let level = Level::current()?;
+        let per_batch = indices.len().checked_div(batches).unwrap_or(0);
+        for (argument, value) in [("rows", rows), ("indices a batch", per_batch)] {
+            if value > LIMIT {
+                return Err(Error::TooLarge { argument, value: value as u128, limit: LIMIT as u128 });
+            }
+        }
+        let fill = if let OutOfRange::Skip { fill } = policy { fill } else { 0.0 };
+        Ok(Self {
+            level,
+            tuning: Tuning::default(),
+            batches,
+            rows,
+            per_batch,
+            indices: convert(indices, rows, policy)?,
+            fill,
+            buckets: OnceLock::new(),
+            inverse: OnceLock::new(),
+        })
+    }
+
+    /// The indices of a batch.
+    pub(super) fn batch(&self, batch: usize) -> &[u32] {
+        &self.indices[batch * self.per_batch..][..self.per_batch]
+    }
+
+    /// Whether to use several threads where `bytes` are moved.
+    pub(super) fn parallel(&self, bytes: usize) -> bool {
+        self.tuning.parallel.unwrap_or(bytes >= PARALLEL_BYTES)
+    }
+
+    /// The sources of every block of `block` rows.
+    pub(super) fn buckets(&self, block: usize) -> &Buckets {
+        publish(&self.buckets, || Buckets::new(self, block))
+    }
+
+    /// The sources of every row.
+    pub(super) fn inverse(&self) -> &Inverse {
+        publish(&self.inverse, || Inverse::new(self))
+    }
+
+    /// Whether [`Plan::inverse`] costs nothing.
+    pub(super) fn has_inverse(&self) -> bool {
+        self.inverse.get().is_some()
+    }
+}
+
+/// Builds outside any lock: a thread that waits in `get_or_init` while it holds other work of the pool can wait for
+/// itself. A lost race has computed the same bits.
+fn publish<T>(cell: &OnceLock<T>, build: impl FnOnce() -> T) -> &T {
+    match cell.get() {
+        Some(built) => built,
+        None => {
+            let _ = cell.set(build());
+            cell.get().expect("just set, here or by another thread")
+        }
+    }
+}
+
+/// Checks and narrows every index.
+fn convert<I: Index, D: Dimension>(indices: &ArrayView<'_, I, D>, rows: usize, policy: OutOfRange) -> Result<Vec<u32>> {
+    let narrow = |index: I| match (index.row(rows), policy) {
+        (Some(row), _) => Some(row as u32),
+        (None, OutOfRange::Error) => None,
+        (None, OutOfRange::Skip { .. }) => Some(ABSENT),
+        (None, OutOfRange::Clamp) if rows == 0 => None,
+        (None, OutOfRange::Clamp) => Some(if index.value() < 0 { 0 } else { rows as u32 - 1 }),
+    };
+    let len = indices.len();
+    let mut narrowed = Vec::new();
+    narrowed.try_reserve_exact(len).map_err(|_| Error::Allocation { bytes: len.saturating_mul(size_of::<u32>()) })?;
+    narrowed.resize(len, 0);
+    let check = |first: usize, out: &mut [u32], indices: &mut dyn Iterator<Item = I>| {
+        out.iter_mut().zip(indices).enumerate().find_map(|(i, (out, index))| match narrow(index) {
+            Some(row) => {
+                *out = row;
+                None
+            }
+            None => Some((first + i, index.value())),
+        })
+    };
+    let bad = match indices.as_slice() {
+        Some(dense) => narrowed
+            .par_chunks_mut(CHUNK)
+            .zip(dense.par_chunks(CHUNK))
+            .enumerate()
+            .filter_map(|(chunk, (out, indices))| check(chunk * CHUNK, out, &mut indices.iter().copied()))
+            .min_by_key(|&(position, _)| position),
+        None => check(0, &mut narrowed, &mut indices.iter().copied()),
+    };
+    match bad {
+        None => Ok(narrowed),
+        Some((position, value)) => Err(Error::IndexOutOfRange {
+            argument: "indices",
+            position: unravel(position, indices.shape()),
+            value,
+            bound: rows,
+        }),
+    }
+}
+
+/// The position in an array of `shape` of the element number `position` in row-major order.
+fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
+    let mut axes: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&n| {
+            let at = position % n;
+            position /= n;
+            at
+        })
+        .collect();
+    axes.reverse();
+    axes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_do_not_wrap_at_32_bits() {
+        assert_eq!(unravel(46_342 * 46_341 - 1, &[1, 46_342, 46_341]), [0, 46_341, 46_340]);
+        assert_eq!(unravel(5 << 32, &[3, 1 << 33, 2]), [1, 1 << 31, 0]);
+    }
+
+    #[test]
+    fn raw_values_outside_are_never_computed_with() {
+        assert_eq!(i32::MIN.row((1 << 31) - 1), None);
+        assert_eq!(i64::MIN.row(usize::MAX), None);
+        assert_eq!(usize::MAX.row(usize::MAX), None);
+        assert_eq!(u32::MAX.row(LIMIT), None);
+        assert_eq!(((1i64 << 32) + 1).row(2), None, "not truncated to 32 bits");
+    }
+}

@@ -1,0 +1,219 @@
+//! Instruction-set levels, and the two traits that kernels are written against.
+//!
+//! A kernel is one `#[inline(always)]` body, generic over a token [`Simd`] and the vectors [`Vector`] that the token
+//! stands for. [`at!`] runs such a body at a [`Level`]: it takes the token of the level, and the token's
+//! [`Simd::vectorize`] compiles the body with the level's instructions. A token's only constructor is detection, and a
+//! vector can only be made from a token, so arithmetic on vectors is safe.
+//!
+//! Every level has the same logical width, 16 `f32` or 8 `f64`: one zmm, two ymm or four xmm registers. What a kernel
+//! computes is therefore the same sequence of operations everywhere.
+
+use crate::element::Element;
+use crate::error::{Error, Result};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::ops::Add;
+use std::sync::OnceLock;
+
+pub mod base;
+#[cfg(target_arch = "x86_64")]
+pub mod x86;
+
+/// The set of instructions that an operator's kernels use.
+///
+/// An operator takes [`Level::current`] when it is made; `with_level` changes it. Results do not depend on the level
+/// where a family's documentation promises so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// What the crate was compiled for: SSE2 on x86-64, Neon on AArch64, scalar code elsewhere.
+    Base,
+    /// AVX2 and FMA: Haswell, Zen 1 and later.
+    V3,
+    /// AVX-512 with its byte, bit-manipulation and population-count extensions: Ice Lake, Zen 4 and later.
+    V4,
+}
+
+impl Level {
+    /// Every level, lowest first.
+    pub const ALL: [Self; 3] = [Self::Base, Self::V3, Self::V4];
+
+    /// Whether this CPU has the level's instructions.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Base => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::V3 => x86::V3::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::V4 => x86::V4::detect().is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::V3 | Self::V4 => false,
+        }
+    }
+
+    /// The highest level of this CPU.
+    #[must_use]
+    pub fn highest() -> Self {
+        if Self::V4.is_available() {
+            Self::V4
+        } else if Self::V3.is_available() {
+            Self::V3
+        } else {
+            Self::Base
+        }
+    }
+
+    /// The level of new operators: the highest of this CPU, or lower where the environment variable `PULLBACK_SIMD`
+    /// says `base`, `v3` or `v4`. The variable never raises the level; it is read once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Environment`] where the variable holds another word.
+    pub fn current() -> Result<Self> {
+        static CURRENT: OnceLock<Result<Level>> = OnceLock::new();
+        CURRENT.get_or_init(Self::from_environment).clone()
+    }
+
+    fn from_environment() -> Result<Self> {
+        const VARIABLE: &str = "PULLBACK_SIMD";
+        let Some(value) = std::env::var_os(VARIABLE) else { return Ok(Self::highest()) };
+        let ceiling = Self::ALL.into_iter().find(|level| value.to_str() == Some(level.name()));
+        let unknown = || Error::Environment {
+            variable: VARIABLE,
+            value: value.to_string_lossy().into_owned(),
+            accepted: "base, v3, v4",
+        };
+        Ok(ceiling.ok_or_else(unknown)?.min(Self::highest()))
+    }
+
+    /// The level itself where this CPU has it.
+    pub(crate) fn checked(self) -> Result<Self> {
+        if self.is_available() {
+            Ok(self)
+        } else {
+            Err(Error::LevelUnavailable { level: self, highest: Self::highest() })
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::V3 => "v3",
+            Self::V4 => "v4",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A level's proof: a value exists only where the level's instructions do.
+pub trait Simd: Copy + Send + Sync {
+    /// The logical vector of `T`.
+    type V<T: Element>: Vector<T, Token = Self>;
+
+    /// How many logical vectors a kernel may keep in registers beside its working values.
+    const ACCUMULATORS: usize;
+
+    /// Runs `f` compiled with the level's instructions. `f` and all that it calls must be `#[inline(always)]`.
+    fn vectorize<R>(self, f: impl FnOnce(Self) -> R) -> R;
+
+    /// [`Vector::splat`].
+    #[inline(always)]
+    fn splat<T: Element>(self, x: T) -> Self::V<T> {
+        Self::V::splat(self, x)
+    }
+
+    /// [`Vector::load`].
+    #[inline(always)]
+    fn load<T: Element>(self, x: &[T]) -> Self::V<T> {
+        Self::V::load(self, x)
+    }
+
+    /// [`Vector::load_head`].
+    #[inline(always)]
+    fn load_head<T: Element>(self, x: &[T]) -> Self::V<T> {
+        Self::V::load_head(self, x)
+    }
+}
+
+/// One logical vector: `T::LANES` elements.
+///
+/// Slices shorter than an operation needs are a panic, so every method is safe; the checks vanish where the kernel's
+/// slices have a known length.
+pub trait Vector<T: Element>: Copy + Add<Output = Self> {
+    /// The level's token.
+    type Token: Simd;
+
+    /// `x` in every lane.
+    fn splat(s: Self::Token, x: T) -> Self;
+    /// The first `LANES` elements of `x`.
+    fn load(s: Self::Token, x: &[T]) -> Self;
+    /// All of `x`, at most `LANES` elements, then zeros.
+    fn load_head(s: Self::Token, x: &[T]) -> Self;
+    /// Into the first `LANES` elements of `out`.
+    fn store(self, out: &mut [T]);
+    /// The first lanes into all of `out`, at most `LANES` elements.
+    fn store_head(self, out: &mut [T]);
+    /// [`Vector::store`] into memory that need not be initialised.
+    fn write(self, out: &mut [MaybeUninit<T>]);
+    /// [`Vector::store_head`] into memory that need not be initialised.
+    fn write_head(self, out: &mut [MaybeUninit<T>]);
+    /// [`Vector::write`] past the caches where the address allows it: a multiple of 16 bytes, best of 64. The caller
+    /// calls [`fence`] before another thread may read what was written.
+    fn stream(self, out: &mut [MaybeUninit<T>]);
+}
+
+/// Asks for every cache line of `x`, ahead of its use.
+#[inline(always)]
+pub fn prefetch<T>(x: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch(x);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
+/// Copies `x` past the caches where the address and the length are multiples of 16 bytes, as `copy_from_slice` elsewhere.
+#[inline(always)]
+pub fn stream_slice<T: Element>(x: &[T], out: &mut [MaybeUninit<T>]) {
+    #[cfg(target_arch = "x86_64")]
+    x86::stream_slice(x, out);
+    #[cfg(not(target_arch = "x86_64"))]
+    out.write_copy_of_slice(x);
+}
+
+/// Orders the streaming stores of this thread before all that it does next.
+#[inline(always)]
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    x86::fence();
+}
+
+/// Runs a kernel body at a level: `at!(level, |s| kernel(s, x, y))`.
+macro_rules! at {
+    ($level:expr, |$s:ident| $body:expr) => {
+        match $level {
+            #[cfg(target_arch = "x86_64")]
+            $crate::simd::Level::V4 => $crate::simd::Simd::vectorize(
+                $crate::simd::x86::V4::detect().expect("the operator's level was checked when it was set"),
+                #[inline(always)]
+                |$s| $body,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            $crate::simd::Level::V3 => $crate::simd::Simd::vectorize(
+                $crate::simd::x86::V3::detect().expect("the operator's level was checked when it was set"),
+                #[inline(always)]
+                |$s| $body,
+            ),
+            _ => $crate::simd::Simd::vectorize(
+                $crate::simd::base::Base::new(),
+                #[inline(always)]
+                |$s| $body,
+            ),
+        }
+    };
+}
+pub(crate) use at;
