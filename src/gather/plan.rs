@@ -1,6 +1,6 @@
 //! What an operator of this family knows before the data: every index, checked once.
 
-use super::inverse::{Buckets, Inverse};
+use super::inverse::Inverse;
 use crate::error::{Error, Result};
 use crate::parallel::PARALLEL_BYTES;
 use crate::simd::Level;
@@ -70,9 +70,9 @@ pub enum OutOfRange {
 /// How the adjoint reduces rows; both give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// [`rows::slab`](super::rows): running sums in cache.
+    /// Running sums of a batch in cache.
     Slab,
-    /// [`rows::inverse`](super::rows): running sums in registers.
+    /// Running sums of a row in registers.
     Inverse,
 }
 
@@ -88,8 +88,6 @@ pub struct Tuning {
     pub parallel: Option<bool>,
     /// How the adjoint reduces.
     pub reduction: Option<Reduction>,
-    /// Rows of a block of the slab reduction.
-    pub block: Option<usize>,
     /// Rows of a tile.
     pub tile: Option<usize>,
     /// The number of sources from which on a row is split by channels.
@@ -110,7 +108,6 @@ pub(super) struct Plan {
     pub(super) indices: Vec<u32>,
     /// What padding rows are filled with.
     pub(super) fill: f64,
-    buckets: OnceLock<Buckets>,
     inverse: OnceLock<Inverse>,
 }
 
@@ -137,7 +134,6 @@ impl Plan {
             per_batch,
             indices: convert(indices, rows, policy)?,
             fill,
-            buckets: OnceLock::new(),
             inverse: OnceLock::new(),
         })
     }
@@ -152,31 +148,16 @@ impl Plan {
         self.tuning.parallel.unwrap_or(bytes >= PARALLEL_BYTES)
     }
 
-    /// The sources of every block of `block` rows.
-    pub(super) fn buckets(&self, block: usize) -> &Buckets {
-        publish(&self.buckets, || Buckets::new(self, block))
-    }
-
-    /// The sources of every row.
+    /// The positions that name each row, built on first need.
+    ///
+    /// The build runs outside any lock: a thread that waits in `get_or_init` while it holds other work of the pool can
+    /// wait for itself. A lost race has computed the same bits.
     pub(super) fn inverse(&self) -> &Inverse {
-        publish(&self.inverse, || Inverse::new(self))
-    }
-
-    /// Whether [`Plan::inverse`] costs nothing.
-    pub(super) fn has_inverse(&self) -> bool {
-        self.inverse.get().is_some()
-    }
-}
-
-/// Builds outside any lock: a thread that waits in `get_or_init` while it holds other work of the pool can wait for
-/// itself. A lost race has computed the same bits.
-fn publish<T>(cell: &OnceLock<T>, build: impl FnOnce() -> T) -> &T {
-    match cell.get() {
-        Some(built) => built,
-        None => {
-            let _ = cell.set(build());
-            cell.get().expect("just set, here or by another thread")
+        if let Some(built) = self.inverse.get() {
+            return built;
         }
+        let _ = self.inverse.set(Inverse::new(self));
+        self.inverse.get().expect("just set, here or by another thread")
     }
 }
 

@@ -1,10 +1,13 @@
 //! Rows summed at the rows that a plan's indices name: the adjoint of a gather. Two ways, with the same bits.
 //!
-//! - *slab*: the owner of a block of destination rows streams the sources that belong to it, in order, into running sums
-//!   that stay in its level-two cache. Where the rows of a batch fit in one block it needs no plan; otherwise sources
-//!   are first sorted by block ([`Buckets`](super::inverse::Buckets)).
-//! - *inverse*: the owner of a destination row adds its sources in registers and writes once. It needs the full
-//!   [`Inverse`](super::inverse::Inverse).
+//! - *slab*: the owner of a batch streams its source rows in memory order into running sums that stay in cache. No plan,
+//!   and no row is read out of order: the fastest way where there are batches for every thread and their sums fit.
+//! - *inverse*: the owner of a destination row adds its sources in registers and writes once. It needs the
+//!   [`Inverse`](super::inverse::Inverse) of the indices.
+//!
+//! Measured on (16, 4096, 64) rows by 32,768 indices a batch, two threads, plan included: slab 5 ms, inverse 12 ms (8
+//! with the plan at hand). A slab cut into two blocks of rows took 10 ms, because half of what the hardware reads ahead
+//! belongs to the other block; so a slab is never cut.
 
 use super::kernels::{Pair, Sources, Traffic};
 use super::plan::{ABSENT, Plan, Reduction};
@@ -14,8 +17,8 @@ use crate::layout::Rows;
 use crate::parallel::{Cut, for_each_tile};
 use std::ops::Range;
 
-/// Bytes of running sums of a block: half of a level-two cache.
-const BLOCK_BYTES: usize = 512 << 10;
+/// Sums of a batch beyond this size are not kept in cache: a few of them share a last-level cache.
+const SLAB_BYTES: usize = 8 << 20;
 
 /// Bytes of sums that one task of the inverse reduction writes.
 const TILE_BYTES: usize = 256 << 10;
@@ -31,77 +34,63 @@ pub(super) fn reduce<T: Real>(plan: &Plan, source: &Rows<'_, T>, width: usize, o
     if plan.batches * plan.rows == 0 || width == 0 {
         return Filled::NOTHING;
     }
-    let fits = plan.rows * width * size_of::<T>() <= BLOCK_BYTES;
-    let choice = if fits || !plan.has_inverse() { Reduction::Slab } else { Reduction::Inverse };
+    let choice = if prefers_slab::<T>(plan, width) { Reduction::Slab } else { Reduction::Inverse };
     match (plan.tuning.reduction.unwrap_or(choice), source) {
         (Reduction::Inverse, Rows::Dense(source)) => by_inverse(plan, source, width, out),
         _ => by_slab(plan, source, width, out),
     }
 }
 
-fn by_slab<T: Real>(plan: &Plan, source: &Rows<'_, T>, width: usize, out: Output<'_, T>) -> Filled {
+fn prefers_slab<T>(plan: &Plan, width: usize) -> bool {
     let row_bytes = width * size_of::<T>();
-    let block = plan.tuning.block.unwrap_or((BLOCK_BYTES / row_bytes).max(1));
-    let buckets = (plan.rows > block).then(|| plan.buckets(block));
-    let block = buckets.map_or(plan.rows, |buckets| buckets.block);
-    let cut = Cut { group: plan.rows, tile: block, width, parallel: plan.parallel(plan.indices.len() * row_bytes) };
-    for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, rows, tile| {
-        let mut sums = Sums { plan, source, width, batch, first: rows.start as u32, sums: tile.accumulators() };
-        match buckets {
-            None => sums.add(0..plan.per_batch as u32),
-            Some(buckets) => sums.add(buckets.runs(batch, rows.start / block).flatten().copied()),
-        }
-    })
+    let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel(plan.indices.len() * row_bytes);
+    busy && plan.rows * row_bytes <= SLAB_BYTES
 }
 
-/// The running sums of a block.
-struct Sums<'a, 's, T> {
-    plan: &'a Plan,
-    source: &'a Rows<'s, T>,
-    width: usize,
-    batch: usize,
-    /// The block's first row.
-    first: u32,
-    sums: &'a mut [T],
-}
-
-impl<T: Real> Sums<'_, '_, T> {
-    /// Adds the sources at `positions` of the batch in turn.
-    fn add(&mut self, positions: impl Iterator<Item = u32>) {
-        let indices = self.plan.batch(self.batch);
+fn by_slab<T: Real>(plan: &Plan, source: &Rows<'_, T>, width: usize, out: Output<'_, T>) -> Filled {
+    let parallel = plan.parallel(plan.indices.len() * width * size_of::<T>());
+    let cut = Cut { group: plan.rows, tile: plan.rows, width, parallel };
+    for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, _, tile| {
+        let sums = tile.accumulators();
         let mut pairs = [Pair::default(); PAIRS];
         let mut n = 0;
-        for from in positions {
-            let index = indices[from as usize];
-            if index == ABSENT {
+        for (from, &to) in (0..).zip(plan.batch(batch)) {
+            if to == ABSENT {
                 continue;
             }
-            pairs[n] = Pair { from, to: index - self.first };
+            pairs[n] = Pair { from, to };
             n += 1;
             if n == PAIRS {
-                self.add_pairs(&mut pairs);
+                add_pairs(plan, batch, source, width, &mut pairs, sums);
                 n = 0;
             }
         }
-        self.add_pairs(&mut pairs[..n]);
-    }
+        add_pairs(plan, batch, source, width, &mut pairs[..n], sums);
+    })
+}
 
-    fn add_pairs(&mut self, pairs: &mut [Pair]) {
-        let (plan, width) = (self.plan, self.width);
-        let first = self.batch * plan.per_batch;
-        match self.source {
-            Rows::Dense(source) => {
-                let source = &source[first * width..][..plan.per_batch * width];
-                T::add_rows(plan.level, source, pairs, width, self.sums);
+/// `sums[to] += source[from]` for every pair in turn.
+fn add_pairs<T: Real>(
+    plan: &Plan,
+    batch: usize,
+    source: &Rows<'_, T>,
+    width: usize,
+    pairs: &mut [Pair],
+    sums: &mut [T],
+) {
+    let first = batch * plan.per_batch;
+    match source {
+        Rows::Dense(source) => {
+            let source = &source[first * width..][..plan.per_batch * width];
+            T::add_rows(plan.level, source, pairs, width, sums);
+        }
+        strided => {
+            let mut dense = vec![T::zero(); pairs.len() * width];
+            for ((k, pair), row) in (0..).zip(pairs.iter_mut()).zip(dense.chunks_exact_mut(width)) {
+                strided.copy(first + pair.from as usize, row);
+                pair.from = k;
             }
-            strided => {
-                let mut dense = vec![T::zero(); pairs.len() * width];
-                for ((k, pair), row) in pairs.iter_mut().enumerate().zip(dense.chunks_exact_mut(width)) {
-                    strided.copy(first + pair.from as usize, row);
-                    pair.from = k as u32;
-                }
-                T::add_rows(plan.level, &dense, pairs, width, self.sums);
-            }
+            T::add_rows(plan.level, &dense, pairs, width, sums);
         }
     }
 }

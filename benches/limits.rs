@@ -1,2 +1,0 @@
-//! Limits of the machine beside the kernels.
-fn main() {}

@@ -1,0 +1,36 @@
+//! Every target beside the limit of this machine and beside what users would pick instead, measured in one run.
+//!
+//! `cargo bench --bench limits` prints everything, `cargo bench --bench limits -- gather` the jobs whose name contains
+//! the word. `--quick` shrinks the jobs, to see that they run; its figures mean nothing.
+//!
+//! Each job runs in rounds. A round times the limit, our kernel and every peer once, in turn, on the same threads; the
+//! figures are medians over the rounds, and ratios are medians of the ratios within a round, so that a machine whose
+//! speed drifts does not favour anyone. One line a row is for programs:
+//!
+//! ```text
+//! LIMIT job=... ours_ms=... limit_ms=... ratio=... spread=...
+//! PEER job=... peer=... ours_ms=... peer_ms=... speedup=... spread=...
+//! ```
+
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
+
+mod gather;
+mod measure;
+mod memory;
+
+use measure::Suite;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let quick = arguments.iter().any(|word| word == "--quick");
+    let words = arguments.into_iter().filter(|word| !word.starts_with("--")).collect();
+    let suite = Suite::new(words, quick);
+    println!(
+        "level {}, {} threads, at least {} rounds",
+        pullback::Level::current().expect("PULLBACK_SIMD"),
+        rayon::current_num_threads(),
+        suite.rounds()
+    );
+    memory::report(&suite);
+    gather::report(&suite);
+}

@@ -1,0 +1,118 @@
+//! Rounds of limit, ours and peers, and the table they make.
+
+use std::time::Instant;
+
+/// What a whole run has in common: which jobs, and how small.
+pub struct Suite {
+    words: Vec<String>,
+    quick: bool,
+}
+
+impl Suite {
+    pub fn new(words: Vec<String>, quick: bool) -> Self {
+        Self { words, quick }
+    }
+
+    pub fn rounds(&self) -> usize {
+        if self.quick { 2 } else { 9 }
+    }
+
+    /// Whether the user asked for this job.
+    pub fn wants(&self, job: &str) -> bool {
+        self.words.is_empty() || self.words.iter().any(|word| job.contains(word.as_str()))
+    }
+
+    /// A size for this run: the real one, or one that is done in a moment.
+    pub fn size(&self, n: usize) -> usize {
+        if self.quick { n.div_ceil(64) } else { n }
+    }
+}
+
+/// One contestant of a job: a name and a call that does the whole work once.
+pub struct Entry<'a> {
+    pub name: &'a str,
+    pub call: Box<dyn FnMut() + 'a>,
+}
+
+pub fn entry<'a>(name: &'a str, call: impl FnMut() + 'a) -> Entry<'a> {
+    Entry { name, call: Box::new(call) }
+}
+
+/// The unavoidable work of a job: a call, and the factor from its time to the job's.
+pub struct Limit<'a> {
+    pub call: Box<dyn FnMut() + 'a>,
+    pub scale: f64,
+}
+
+/// The milliseconds of every entry in every round.
+pub fn rounds(suite: &Suite, entries: &mut [Entry<'_>]) -> Vec<Vec<f64>> {
+    let mut times = vec![Vec::new(); entries.len()];
+    for round in 0..=suite.rounds() {
+        for (entry, times) in entries.iter_mut().zip(&mut times) {
+            let start = Instant::now();
+            (entry.call)();
+            // The first round warms caches, page tables and the pool.
+            if round > 0 {
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+    }
+    times
+}
+
+/// The median, the lowest and the highest.
+pub fn summary(mut values: Vec<f64>) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    (values[values.len() / 2], values[0], values[values.len() - 1])
+}
+
+/// Runs a job in rounds and prints its rows.
+pub fn job<'a>(suite: &Suite, name: &str, limit: Limit<'a>, ours: Entry<'a>, peers: Vec<Entry<'a>>) {
+    let mut entries = vec![Entry { name: "limit", call: limit.call }, ours];
+    entries.extend(peers);
+    let mut times = rounds(suite, &mut entries);
+    times[0].iter_mut().for_each(|time| *time *= limit.scale);
+    let ratio = |of: &[f64], to: &[f64]| summary(of.iter().zip(to).map(|(of, to)| of / to).collect());
+    let medians: Vec<f64> = times.iter().map(|times| summary(times.clone()).0).collect();
+    let job = format!("{name}/{}", entries[1].name);
+    let (limit_ms, ours_ms) = (medians[0], medians[1]);
+    let (x, low, high) = ratio(&times[1], &times[0]);
+    println!("\n{job:55} {ours_ms:9.3} ms  limit {limit_ms:20.3} ms  {x:6.2} x the limit");
+    println!("LIMIT job={job} ours_ms={ours_ms:.4} limit_ms={limit_ms:.4} ratio={x:.3} spread={low:.3}..{high:.3}");
+    for (peer, (peer_times, peer_ms)) in entries[2..].iter().zip(times[2..].iter().zip(&medians[2..])) {
+        let (x, low, high) = ratio(peer_times, &times[1]);
+        let peer = peer.name;
+        println!("{job:55} {ours_ms:9.3} ms  {peer:16} {peer_ms:9.3} ms  {x:6.2} x as fast");
+        println!(
+            "PEER job={job} peer={peer} ours_ms={ours_ms:.4} peer_ms={peer_ms:.4} speedup={x:.3} spread={low:.3}..{high:.3}"
+        );
+    }
+}
+
+/// Seeded numbers for shapes that nobody should wait for.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next of a splitmix64 sequence.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    /// Uniform in 0..1.
+    pub fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 24) as f32
+    }
+}
