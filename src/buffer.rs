@@ -9,6 +9,7 @@
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::simd::{Simd, Vector, fence, stream_slice};
+use bytemuck::Pod;
 use ndarray::{Array, Array1, ArrayViewMut, ArrayViewMutD, Axis, Dimension, IxDyn, s};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
@@ -32,7 +33,7 @@ pub(crate) struct Buffer<T> {
     len: usize,
 }
 
-impl<T: Element> Buffer<T> {
+impl<T: Pod> Buffer<T> {
     pub(crate) fn new(len: usize) -> Result<Self> {
         let padding = ALIGNMENT / size_of::<T>();
         let bytes = len.saturating_add(padding).saturating_mul(size_of::<T>());
@@ -45,7 +46,8 @@ impl<T: Element> Buffer<T> {
         Ok(buffer)
     }
 
-    fn cells(&mut self) -> &mut [MaybeUninit<T>] {
+    /// The cells, to be written.
+    pub(crate) fn cells(&mut self) -> &mut [MaybeUninit<T>] {
         &mut self.memory.spare_capacity_mut()[self.offset..][..self.len]
     }
 
@@ -55,11 +57,16 @@ impl<T: Element> Buffer<T> {
         shape: &[usize],
         write: impl FnOnce(&mut [MaybeUninit<T>]) -> Filled,
     ) -> Array<T, D> {
-        let Filled(written) = write(self.cells());
-        assert_eq!(written, self.len, "every cell of an output is written");
-        self.memory.spare_capacity_mut()[..self.offset].fill(MaybeUninit::new(T::zero()));
-        // SAFETY: the padding was just written, and the `len` cells behind it by `write`: a `Filled` is made only by
-        // tiles that reached their ends and counts their cells, and the slice was lent for this call alone.
+        let filled = write(self.cells());
+        self.finish(filled, shape)
+    }
+
+    /// The buffer, which `filled` says is written, as an array of `shape`.
+    pub(crate) fn finish<D: Dimension>(mut self, filled: Filled, shape: &[usize]) -> Array<T, D> {
+        assert_eq!(filled.0, self.len, "every cell of an output is written");
+        self.memory.spare_capacity_mut()[..self.offset].fill(MaybeUninit::new(T::zeroed()));
+        // SAFETY: the padding was just written, and the `len` cells behind it: a `Filled` is made only by writers that
+        // reached their ends, and counts their cells. It is this buffer's, since a call fills the buffers that it made.
         unsafe { self.memory.set_len(self.offset + self.len) };
         Array1::from_vec(self.memory)
             .slice_move(s![self.offset..])
@@ -143,7 +150,7 @@ impl<'a, T: Element> Output<'a, T> {
     }
 }
 
-/// The number of cells that finished tiles have written. Only tiles make one.
+/// The number of cells that have been written. Only writers that count make one.
 #[must_use]
 #[derive(Debug, PartialEq)]
 pub(crate) struct Filled(usize);
@@ -154,6 +161,11 @@ impl Filled {
     #[cfg(test)]
     pub(crate) fn cells(n: usize) -> Self {
         Self(n)
+    }
+
+    /// Rows that a [`ScatteredRows`](crate::parallel::ScatteredRows) has written.
+    pub(crate) fn rows(rows: usize, width: usize) -> Self {
+        Self(rows * width)
     }
 
     pub(crate) fn and(self, other: Self) -> Self {

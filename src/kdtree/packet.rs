@@ -1,0 +1,169 @@
+//! A vector of neighbouring queries, one traversal: the queries lie in the lanes.
+//!
+//! Where queries are about as dense as points, neighbouring ones visit the same leaves. The packet visits each once:
+//! subtrees are left out by the packet's bounding box, leaves by the lanes' own bounds, and every point is compared with
+//! all lanes at once. Lists are kept sorted by (key, row number) in all lanes without a branch.
+
+use super::arena::{Arena, Dims};
+use super::kernels::Tile;
+use super::walk::{Subtree, halves, key, root};
+use crate::element::Element;
+use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
+
+/// The largest K whose lists are worth keeping in lanes.
+pub(super) const MAX_K: usize = 16;
+
+/// The largest number of lanes.
+const MAX_LANES: usize = 16;
+
+/// The rows of the queries' lists in lanes.
+type Lists<T, S> = ([<S as Simd>::V<T>; MAX_K], [IdsOf<T, S>; MAX_K]);
+
+#[inline(always)]
+pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
+    let (d, k) = (dims.count(), tile.k);
+    let mut stack = Vec::with_capacity(64);
+    for first in (0..tile.queries.len() / d).step_by(T::LANES) {
+        let rows = (tile.queries.len() / d - first).min(T::LANES);
+        let queries = &tile.queries[first * d..][..rows * d];
+        let own = tile.own.map(|own| {
+            let mut lanes = [u32::MAX; MAX_LANES];
+            lanes[..rows].copy_from_slice(&own[first..][..rows]);
+            Ids::read(s, &lanes)
+        });
+        let (keys, ids) = search(s, dims, tree, queries, own, k, &mut stack);
+        for place in 0..k {
+            let (mut key_lanes, mut id_lanes) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
+            keys[place].store(&mut key_lanes);
+            ids[place].put(&mut id_lanes);
+            for row in 0..rows {
+                tile.keys[(first + row) * k + place] = key_lanes[row];
+                tile.ids[(first + row) * k + place] = id_lanes[row];
+            }
+        }
+    }
+}
+
+/// Searches for up to a vector of queries, (rows, D).
+#[inline(always)]
+fn search<T: Element, S: Simd, A: Dims>(
+    s: S,
+    dims: A,
+    tree: &Arena<T>,
+    queries: &[T],
+    own: Option<IdsOf<T, S>>,
+    k: usize,
+    stack: &mut Vec<Subtree<T, A::Axes<T>>>,
+) -> Lists<T, S> {
+    let d = dims.count();
+    // The packet's box, and its queries by axis; the last query fills the lanes of an incomplete packet.
+    let (mut low, mut high) = (dims.all(T::zero()), dims.all(T::zero()));
+    let mut lanes = dims.all(s.splat(T::zero()));
+    for axis in 0..d {
+        let column: [T; MAX_LANES] =
+            std::array::from_fn(|lane| queries[(lane * d + axis).min(queries.len() - d + axis)]);
+        let used = &column[..T::LANES];
+        low.as_mut()[axis] = used.iter().fold(T::infinity(), |low, &x| if x < low { x } else { low });
+        high.as_mut()[axis] = used.iter().fold(T::neg_infinity(), |high, &x| if x > high { x } else { high });
+        lanes.as_mut()[axis] = s.load(used);
+    }
+    let (low, high) = (low.as_ref(), high.as_ref());
+
+    let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
+    let mut worst = T::infinity();
+    stack.clear();
+    if tree.len > 0 {
+        stack.push(root(tree, dims.all(T::zero())));
+    }
+    while let Some(mut subtree) = stack.pop() {
+        if subtree.bound > worst {
+            continue;
+        }
+        while subtree.leaves > 1 {
+            let node = tree.nodes[subtree.node];
+            let axis = node.axis as usize;
+            let (to_left, to_right) = (low[axis] - node.split, node.split - high[axis]);
+            let (mut left, mut right) = halves(&subtree);
+            widen(&mut left.gaps.as_mut()[axis], to_left);
+            widen(&mut right.gaps.as_mut()[axis], to_right);
+            let (near, mut far) = if to_left > to_right { (right, left) } else { (left, right) };
+            far.bound = key(&far.gaps.as_ref()[..d]);
+            if far.bound <= worst {
+                stack.push(far);
+            }
+            subtree = near;
+        }
+        if visit(s, dims, tree, subtree.first_leaf, &lanes, own, k, &mut lists) {
+            let mut keys = [T::zero(); MAX_LANES];
+            lists.0[k - 1].store(&mut keys);
+            worst = keys[..T::LANES].iter().fold(T::zero(), |worst, &key| if key > worst { key } else { worst });
+        }
+    }
+    lists
+}
+
+/// Raises a gap to another lower bound of the same distance.
+#[inline(always)]
+fn widen<T: Element>(gap: &mut T, other: T) {
+    if other > *gap {
+        *gap = other;
+    }
+}
+
+/// Compares every point of a leaf with every query, and says whether a list may have changed.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the state of a traversal, in registers")]
+fn visit<T: Element, S: Simd, A: Dims>(
+    s: S,
+    dims: A,
+    tree: &Arena<T>,
+    leaf: usize,
+    lanes: &A::Axes<S::V<T>>,
+    own: Option<IdsOf<T, S>>,
+    k: usize,
+    lists: &mut Lists<T, S>,
+) -> bool {
+    let lanes = &lanes.as_ref()[..dims.count()];
+    let (low, high) = tree.leaf_box(leaf);
+    let gap = |axis: usize| {
+        let (below, above) = (s.splat(low[axis]) - lanes[axis], lanes[axis] - s.splat(high[axis]));
+        below.max(above).max(s.splat(T::zero()))
+    };
+    let g = gap(0);
+    let mut bound = g * g;
+    for axis in 1..dims.count() {
+        let g = gap(axis);
+        bound = bound + g * g;
+    }
+    if bound.le(lists.0[k - 1]).bits() == 0 {
+        return false;
+    }
+    let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
+    let points = tree.leaf.min(tree.len - leaf * tree.leaf);
+    let mut changed = false;
+    for (point, &id) in ids[..points].iter().enumerate() {
+        let difference = |axis: usize| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]);
+        let d = difference(0);
+        let mut sum = d * d;
+        for axis in 1..dims.count() {
+            let d = difference(axis);
+            sum = sum + d * d;
+        }
+        if sum.le(lists.0[k - 1]).bits() == 0 {
+            continue;
+        }
+        changed = true;
+        let mut id = IdsOf::<T, S>::all(s, id);
+        if let Some(own) = own {
+            let other = id.below(own).or(own.below(id));
+            sum = Vector::select(other, sum, s.splat(T::infinity()));
+            id = Ids::choose(other, id, Ids::all(s, u32::MAX));
+        }
+        for (key, row) in lists.0[..k].iter_mut().zip(&mut lists.1[..k]) {
+            let before = sum.lt(*key).or(sum.le(*key).and(id.below(*row)));
+            (*key, sum) = (Vector::select(before, sum, *key), Vector::select(before, *key, sum));
+            (*row, id) = (Ids::choose(before, id, *row), Ids::choose(before, *row, id));
+        }
+    }
+    changed
+}
