@@ -23,6 +23,7 @@ type Lists<T, S> = ([<S as Simd>::V<T>; MAX_K], [IdsOf<T, S>; MAX_K]);
 pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
     let (d, k) = (dims.count(), tile.k);
     let mut stack = Vec::with_capacity(64);
+    let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
     for first in (0..tile.queries.len() / d).step_by(T::LANES) {
         let rows = (tile.queries.len() / d - first).min(T::LANES);
         let queries = &tile.queries[first * d..][..rows * d];
@@ -31,11 +32,13 @@ pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<
             lanes[..rows].copy_from_slice(&own[first..][..rows]);
             Ids::read(s, &lanes)
         });
-        let (keys, ids) = search(s, dims, tree, queries, own, k, &mut stack);
+        lists.0[..k].fill(s.splat(T::infinity()));
+        lists.1[..k].fill(Ids::all(s, tree.rows as u32));
+        search(s, dims, tree, queries, own, k, &mut stack, &mut lists);
         for place in 0..k {
             let (mut key_lanes, mut id_lanes) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
-            keys[place].store(&mut key_lanes);
-            ids[place].put(&mut id_lanes);
+            lists.0[place].store(&mut key_lanes);
+            lists.1[place].put(&mut id_lanes);
             for row in 0..rows {
                 tile.keys[(first + row) * k + place] = key_lanes[row];
                 tile.ids[(first + row) * k + place] = id_lanes[row];
@@ -54,7 +57,8 @@ fn search<T: Element, S: Simd, A: Dims>(
     own: Option<IdsOf<T, S>>,
     k: usize,
     stack: &mut Vec<Subtree<T, A::Axes<T>>>,
-) -> Lists<T, S> {
+    lists: &mut Lists<T, S>,
+) {
     let d = dims.count();
     // The packet's box, and its queries by axis; the last query fills the lanes of an incomplete packet.
     let (mut low, mut high) = (dims.all(T::zero()), dims.all(T::zero()));
@@ -69,7 +73,6 @@ fn search<T: Element, S: Simd, A: Dims>(
     }
     let (low, high) = (low.as_ref(), high.as_ref());
 
-    let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
     let mut worst = T::infinity();
     stack.clear();
     if tree.len > 0 {
@@ -93,13 +96,12 @@ fn search<T: Element, S: Simd, A: Dims>(
             }
             subtree = near;
         }
-        if visit(s, dims, tree, subtree.first_leaf, &lanes, own, k, &mut lists) {
+        if visit(s, dims, tree, subtree.first_leaf, &lanes, own, k, lists) {
             let mut keys = [T::zero(); MAX_LANES];
             lists.0[k - 1].store(&mut keys);
             worst = keys[..T::LANES].iter().fold(T::zero(), |worst, &key| if key > worst { key } else { worst });
         }
     }
-    lists
 }
 
 /// Raises a gap to another lower bound of the same distance.
@@ -159,11 +161,27 @@ fn visit<T: Element, S: Simd, A: Dims>(
             sum = Vector::select(other, sum, s.splat(T::infinity()));
             id = Ids::choose(other, id, Ids::all(s, u32::MAX));
         }
-        for (key, row) in lists.0[..k].iter_mut().zip(&mut lists.1[..k]) {
-            let before = sum.lt(*key).or(sum.le(*key).and(id.below(*row)));
-            (*key, sum) = (Vector::select(before, sum, *key), Vector::select(before, *key, sum));
-            (*row, id) = (Ids::choose(before, id, *row), Ids::choose(before, *row, id));
-        }
+        insert(sum, id, &mut lists.0[..k], &mut lists.1[..k]);
     }
     changed
+}
+
+/// Puts a point into every lane's list before which it comes, and drops those lists' last entries.
+///
+/// From the last place to the first: an entry moves down where the point comes before the place above. Each comparison
+/// is with the list as it was, so none waits for another.
+#[inline(always)]
+fn insert<T: Element, V: Vector<T>>(key: V, id: V::Ids, keys: &mut [V], ids: &mut [V::Ids]) {
+    let before = |place_key: V, place_id: V::Ids| key.lt(place_key).or(key.le(place_key).and(id.below(place_id)));
+    let last = keys.len() - 1;
+    let mut enters = before(keys[last], ids[last]);
+    for place in (1..=last).rev() {
+        let (above_key, above_id) = (keys[place - 1], ids[place - 1]);
+        let moves = before(above_key, above_id);
+        keys[place] = V::select(moves, above_key, V::select(enters, key, keys[place]));
+        ids[place] = Ids::choose(moves, above_id, Ids::choose(enters, id, ids[place]));
+        enters = moves;
+    }
+    keys[0] = V::select(enters, key, keys[0]);
+    ids[0] = Ids::choose(enters, id, ids[0]);
 }

@@ -172,8 +172,14 @@ impl<T: Real, const D: usize> KdTree<T, D> {
         {
             return Err(non_finite("queries", &queries, position));
         }
-        let queries = Rows::new(&queries);
-        knn(&self.arena, self.level, self.tuning, rows, k, |row, query| queries.copy(row, query))
+        match Rows::new(&queries) {
+            // Rows of a known length are a few moves.
+            Rows::Dense(dense) => {
+                let dense = dense.as_chunks::<D>().0;
+                knn(&self.arena, self.level, self.tuning, rows, k, |row, query| query.copy_from_slice(&dense[row]))
+            }
+            strided => knn(&self.arena, self.level, self.tuning, rows, k, |row, query| strided.copy(row, query)),
+        }
     }
 
     /// The `k` nearest other points of each point: itself is left out by its row number, so equal points are neighbours.
