@@ -29,7 +29,7 @@ pub struct Arena<T> {
     /// N, rows of the caller's points, absent ones included.
     pub(super) rows: usize,
     /// Points in the tree.
-    pub(super) len: usize,
+    pub(super) points: usize,
     /// (leaves, D, leaf). Slots behind the last point hold +inf.
     pub(super) coordinates: Vec<T>,
     /// (leaves, leaf) row numbers. Slots behind the last point hold [`NO_POINT`].

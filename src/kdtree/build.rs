@@ -33,7 +33,7 @@ pub(super) fn build<T: Real>(
         dims,
         leaf,
         rows,
-        len,
+        points: len,
         coordinates: allocate(leaves * leaf * dims, T::infinity())?,
         ids: allocate(leaves * leaf, NO_POINT)?,
         nodes: allocate(leaves.saturating_sub(1), Node { split: T::zero(), axis: 0 })?,
@@ -57,7 +57,7 @@ fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
 
 /// Copies points into leaf blocks in the caller's order.
 fn copy<T: Real>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: &mut Arena<T>) {
-    let (dims, leaf, len) = (arena.dims, arena.leaf, arena.len);
+    let (dims, leaf, len) = (arena.dims, arena.leaf, arena.points);
     let rows = Rows::new(points);
     let blocks = arena.coordinates.par_chunks_mut(dims * leaf).zip(arena.ids.par_chunks_mut(leaf));
     blocks.enumerate().for_each(|(block, (coordinates, ids))| {

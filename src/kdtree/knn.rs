@@ -59,9 +59,9 @@ pub(super) fn knn<T: Real>(
 
 /// Searches for the `k` nearest neighbours of every point among the others.
 pub(super) fn knn_self<T: Real>(tree: &Arena<T>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<T>> {
-    let order = Permutation::starting_with(&tree.ids[..tree.len], tree.rows);
+    let order = Permutation::starting_with(&tree.ids[..tree.points], tree.rows);
     search(tree, level, tuning, &order, k, true, |slot, _, query| {
-        if slot >= tree.len {
+        if slot >= tree.points {
             query.fill(T::nan());
             return;
         }
@@ -92,7 +92,7 @@ fn search<T: Real>(
         limit: isize::MAX as u128 / 8,
     })?;
     let (mut distances, mut indices) = (Buffer::<T>::new(cells)?, Buffer::<u32>::new(cells)?);
-    let packets = k <= MAX_K && tuning.packets.unwrap_or(queries * POINTS_A_QUERY >= tree.len);
+    let packets = k <= MAX_K && tuning.packets.unwrap_or(queries * POINTS_A_QUERY >= tree.points);
     let parallel = tuning.parallel.unwrap_or(cells >= PARALLEL);
     // Long rows make tiles of fewer queries, so that their scratch stays in cache.
     let tile = if k <= 64 { TILE } else { (TILE * 64 / k).max(16) };

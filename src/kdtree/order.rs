@@ -108,7 +108,7 @@ mod tests {
             dims: 3,
             leaf: 16,
             rows: 1,
-            len: 1,
+            points: 1,
             coordinates: vec![],
             ids: vec![0; 16],
             nodes: vec![],

@@ -19,63 +19,79 @@ const MAX_LANES: usize = 16;
 /// The rows of the queries' lists in lanes.
 type Lists<T, S> = ([<S as Simd>::V<T>; MAX_K], [IdsOf<T, S>; MAX_K]);
 
+/// Up to a vector of queries.
+struct Packet<T: Element, S: Simd, A: Dims> {
+    /// The queries' coordinates, one vector an axis; the last query fills the lanes of an incomplete packet.
+    lanes: A::Axes<S::V<T>>,
+    /// The lowest and the highest of the lanes.
+    low: A::Axes<T>,
+    high: A::Axes<T>,
+    /// The rows that the queries are of, excluded from their neighbours.
+    own: Option<IdsOf<T, S>>,
+    k: usize,
+}
+
+impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
+    #[inline(always)]
+    fn new(s: S, dims: A, queries: &[T], own: Option<&[u32]>, k: usize) -> Self {
+        let d = dims.count();
+        let (mut low, mut high) = (dims.all(T::zero()), dims.all(T::zero()));
+        let mut lanes = dims.all(s.splat(T::zero()));
+        for axis in 0..d {
+            let at = |lane: usize| (lane * d + axis).min(queries.len() - d + axis);
+            let column: [T; MAX_LANES] = std::array::from_fn(|lane| queries[at(lane)]);
+            let used = &column[..T::LANES];
+            low.as_mut()[axis] = used.iter().fold(T::infinity(), |low, &x| if x < low { x } else { low });
+            high.as_mut()[axis] = used.iter().fold(T::neg_infinity(), |high, &x| if x > high { x } else { high });
+            lanes.as_mut()[axis] = s.load(used);
+        }
+        let own = own.map(|own| {
+            let mut ids = [u32::MAX; MAX_LANES];
+            ids[..own.len()].copy_from_slice(own);
+            Ids::read(s, &ids)
+        });
+        Self { lanes, low, high, own, k }
+    }
+}
+
 #[inline(always)]
 pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
     let (d, k) = (dims.count(), tile.k);
+    let rows = tile.queries.len() / d;
     let mut stack = Vec::with_capacity(64);
     let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
-    for first in (0..tile.queries.len() / d).step_by(T::LANES) {
-        let rows = (tile.queries.len() / d - first).min(T::LANES);
-        let queries = &tile.queries[first * d..][..rows * d];
-        let own = tile.own.map(|own| {
-            let mut lanes = [u32::MAX; MAX_LANES];
-            lanes[..rows].copy_from_slice(&own[first..][..rows]);
-            Ids::read(s, &lanes)
-        });
+    for first in (0..rows).step_by(T::LANES) {
+        let rows = first..rows.min(first + T::LANES);
+        let own = tile.own.map(|own| &own[rows.clone()]);
+        let packet = Packet::<T, S, A>::new(s, dims, &tile.queries[rows.start * d..rows.end * d], own, k);
         lists.0[..k].fill(s.splat(T::infinity()));
         lists.1[..k].fill(Ids::all(s, tree.rows as u32));
-        search(s, dims, tree, queries, own, k, &mut stack, &mut lists);
+        search(s, dims, tree, &packet, &mut stack, &mut lists);
         for place in 0..k {
-            let (mut key_lanes, mut id_lanes) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
-            lists.0[place].store(&mut key_lanes);
-            lists.1[place].put(&mut id_lanes);
-            for row in 0..rows {
-                tile.keys[(first + row) * k + place] = key_lanes[row];
-                tile.ids[(first + row) * k + place] = id_lanes[row];
+            let (mut keys, mut ids) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
+            lists.0[place].store(&mut keys);
+            lists.1[place].put(&mut ids);
+            for (row, (key, id)) in rows.clone().zip(keys.into_iter().zip(ids)) {
+                tile.keys[row * k + place] = key;
+                tile.ids[row * k + place] = id;
             }
         }
     }
 }
 
-/// Searches for up to a vector of queries, (rows, D).
 #[inline(always)]
 fn search<T: Element, S: Simd, A: Dims>(
     s: S,
     dims: A,
     tree: &Arena<T>,
-    queries: &[T],
-    own: Option<IdsOf<T, S>>,
-    k: usize,
+    packet: &Packet<T, S, A>,
     stack: &mut Vec<Subtree<T, A::Axes<T>>>,
     lists: &mut Lists<T, S>,
 ) {
-    let d = dims.count();
-    // The packet's box, and its queries by axis; the last query fills the lanes of an incomplete packet.
-    let (mut low, mut high) = (dims.all(T::zero()), dims.all(T::zero()));
-    let mut lanes = dims.all(s.splat(T::zero()));
-    for axis in 0..d {
-        let column: [T; MAX_LANES] =
-            std::array::from_fn(|lane| queries[(lane * d + axis).min(queries.len() - d + axis)]);
-        let used = &column[..T::LANES];
-        low.as_mut()[axis] = used.iter().fold(T::infinity(), |low, &x| if x < low { x } else { low });
-        high.as_mut()[axis] = used.iter().fold(T::neg_infinity(), |high, &x| if x > high { x } else { high });
-        lanes.as_mut()[axis] = s.load(used);
-    }
-    let (low, high) = (low.as_ref(), high.as_ref());
-
+    let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
     let mut worst = T::infinity();
     stack.clear();
-    if tree.len > 0 {
+    if tree.points > 0 {
         stack.push(root(tree, dims.all(T::zero())));
     }
     while let Some(mut subtree) = stack.pop() {
@@ -90,15 +106,15 @@ fn search<T: Element, S: Simd, A: Dims>(
             widen(&mut left.gaps.as_mut()[axis], to_left);
             widen(&mut right.gaps.as_mut()[axis], to_right);
             let (near, mut far) = if to_left > to_right { (right, left) } else { (left, right) };
-            far.bound = key(&far.gaps.as_ref()[..d]);
+            far.bound = key(&far.gaps.as_ref()[..dims.count()]);
             if far.bound <= worst {
                 stack.push(far);
             }
             subtree = near;
         }
-        if visit(s, dims, tree, subtree.first_leaf, &lanes, own, k, lists) {
+        if visit(s, dims, tree, subtree.first_leaf, packet, lists) {
             let mut keys = [T::zero(); MAX_LANES];
-            lists.0[k - 1].store(&mut keys);
+            lists.0[packet.k - 1].store(&mut keys);
             worst = keys[..T::LANES].iter().fold(T::zero(), |worst, &key| if key > worst { key } else { worst });
         }
     }
@@ -114,18 +130,15 @@ fn widen<T: Element>(gap: &mut T, other: T) {
 
 /// Compares every point of a leaf with every query, and says whether a list may have changed.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the state of a traversal, in registers")]
 fn visit<T: Element, S: Simd, A: Dims>(
     s: S,
     dims: A,
     tree: &Arena<T>,
     leaf: usize,
-    lanes: &A::Axes<S::V<T>>,
-    own: Option<IdsOf<T, S>>,
-    k: usize,
+    packet: &Packet<T, S, A>,
     lists: &mut Lists<T, S>,
 ) -> bool {
-    let lanes = &lanes.as_ref()[..dims.count()];
+    let (lanes, k) = (&packet.lanes.as_ref()[..dims.count()], packet.k);
     let (low, high) = tree.leaf_box(leaf);
     let gap = |axis: usize| {
         let (below, above) = (s.splat(low[axis]) - lanes[axis], lanes[axis] - s.splat(high[axis]));
@@ -141,7 +154,7 @@ fn visit<T: Element, S: Simd, A: Dims>(
         return false;
     }
     let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
-    let points = tree.leaf.min(tree.len - leaf * tree.leaf);
+    let points = tree.leaf.min(tree.points - leaf * tree.leaf);
     let mut changed = false;
     for (point, &id) in ids[..points].iter().enumerate() {
         let difference = |axis: usize| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]);
@@ -156,7 +169,7 @@ fn visit<T: Element, S: Simd, A: Dims>(
         }
         changed = true;
         let mut id = IdsOf::<T, S>::all(s, id);
-        if let Some(own) = own {
+        if let Some(own) = packet.own {
             let other = id.below(own).or(own.below(id));
             sum = Vector::select(other, sum, s.splat(T::infinity()));
             id = Ids::choose(other, id, Ids::all(s, u32::MAX));

@@ -208,7 +208,7 @@ fn sample<T: Element>(
     let stride = n / size;
     for (i, key) in keys.iter_mut().enumerate() {
         *seed = seed.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
-        let within = (u64::from(*seed) * stride as u64 >> 32) as usize;
+        let within = ((u64::from(*seed) * stride as u64) >> 32) as usize;
         *key = points.key(dims, range.start + i * stride + within, axis);
     }
     keys.sort_unstable_by(|a, b| a.partial_cmp(b).expect("coordinates are finite"));

@@ -82,7 +82,7 @@ fn search<T: Element, S: Simd, A: Dims>(
         *lanes = s.splat(x);
     }
     stack.clear();
-    if tree.len > 0 {
+    if tree.points > 0 {
         stack.push(root(tree, dims.all(T::zero())));
     }
     while let Some(mut subtree) = stack.pop() {

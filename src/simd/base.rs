@@ -3,7 +3,7 @@
 //! `wide` chooses instructions at compile time, which is what this level means. Of `wide` only the correctly rounded
 //! arithmetic is used: its own minimum, fused multiply-add and reductions give results that depend on the target.
 
-use super::{Ids, Mask, Simd, Vector, ids_in_f64, operators};
+use super::{Ids, Mask, Simd, Vector, ids_in_f64};
 use crate::element::Element;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
@@ -28,6 +28,18 @@ impl Simd for Base {
     }
 }
 
+macro_rules! operator {
+    ($name:ident, $trait:ident, $method:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, b: Self) -> Self {
+                Self([self.0[0].$method(b.0[0]), self.0[1].$method(b.0[1])])
+            }
+        }
+    };
+}
+
 macro_rules! vector {
     ($name:ident, $t:ty, $half:ty, $lanes:literal, $ids:ty) => {
         #[derive(Clone, Copy)]
@@ -46,12 +58,9 @@ macro_rules! vector {
             }
         }
 
-        operators!(
-            $name,
-            |a: $name, b: $name| Self([a.0[0] + b.0[0], a.0[1] + b.0[1]]),
-            |a: $name, b: $name| Self([a.0[0] - b.0[0], a.0[1] - b.0[1]]),
-            |a: $name, b: $name| Self([a.0[0] * b.0[0], a.0[1] * b.0[1]])
-        );
+        operator!($name, Add, add);
+        operator!($name, Sub, sub);
+        operator!($name, Mul, mul);
 
         impl Mask for $name {
             #[inline(always)]

@@ -248,34 +248,6 @@ macro_rules! ids_in_f64 {
 }
 pub(crate) use ids_in_f64;
 
-/// The operators of a vector from functions on it.
-macro_rules! operators {
-    ($name:ident, $add:expr, $sub:expr, $mul:expr) => {
-        impl Add for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn add(self, b: Self) -> Self {
-                $add(self, b)
-            }
-        }
-        impl Sub for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn sub(self, b: Self) -> Self {
-                $sub(self, b)
-            }
-        }
-        impl Mul for $name {
-            type Output = Self;
-            #[inline(always)]
-            fn mul(self, b: Self) -> Self {
-                $mul(self, b)
-            }
-        }
-    };
-}
-pub(crate) use operators;
-
 /// Asks for every cache line of `x`, ahead of its use.
 #[inline(always)]
 pub fn prefetch<T>(x: &[T]) {

@@ -1,10 +1,23 @@
 //! [`Level::V3`](crate::Level::V3): a logical vector is two ymm registers, a partial one is a pair of lane masks.
 
 use super::{V3, stream_slice};
-use crate::simd::{Ids, Mask, Vector, ids_in_f64, operators};
+use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
+
+macro_rules! operator {
+    ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$intrinsic(self.0[0], b.0[0]), $intrinsic(self.0[1], b.0[1])] })
+            }
+        }
+    };
+}
 
 macro_rules! vector {
     ($name:ident: [$t:ty; $lanes:literal], $register:ty, lane mask $int:ty, ids $ids:ty;
@@ -68,13 +81,9 @@ macro_rules! vector {
             }
         }
 
-        // SAFETY of the three blocks: a vector of this level exists.
-        operators!(
-            $name,
-            |a: $name, b: $name| Self(unsafe { [$add(a.0[0], b.0[0]), $add(a.0[1], b.0[1])] }),
-            |a: $name, b: $name| Self(unsafe { [$sub(a.0[0], b.0[0]), $sub(a.0[1], b.0[1])] }),
-            |a: $name, b: $name| Self(unsafe { [$mul(a.0[0], b.0[0]), $mul(a.0[1], b.0[1])] })
-        );
+        operator!($name, Add, add, $add);
+        operator!($name, Sub, sub, $sub);
+        operator!($name, Mul, mul, $mul);
 
         impl Mask for $name {
             #[inline(always)]

@@ -1,10 +1,23 @@
 //! [`Level::V4`](crate::Level::V4): a logical vector is one zmm register, a partial one is a mask.
 
 use super::{LINE, V4, stream_slice};
-use crate::simd::{Ids, Mask, Vector, ids_in_f64, operators};
+use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
+
+macro_rules! operator {
+    ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $intrinsic(self.0, b.0) })
+            }
+        }
+    };
+}
 
 macro_rules! vector {
     ($name:ident: [$t:ty; $lanes:literal], $register:ty, mask $mask:ty, ids $ids:ty;
@@ -24,13 +37,9 @@ macro_rules! vector {
             }
         }
 
-        // SAFETY of the three blocks: a vector of this level exists.
-        operators!(
-            $name,
-            |a: $name, b: $name| Self(unsafe { $add(a.0, b.0) }),
-            |a: $name, b: $name| Self(unsafe { $sub(a.0, b.0) }),
-            |a: $name, b: $name| Self(unsafe { $mul(a.0, b.0) })
-        );
+        operator!($name, Add, add, $add);
+        operator!($name, Sub, sub, $sub);
+        operator!($name, Mul, mul, $mul);
 
         impl Mask for $mask {
             #[inline(always)]
