@@ -6,7 +6,7 @@
 
 use super::arena::{Arena, Dims};
 use super::kernels::Tile;
-use super::walk::{Subtree, halves, key, root};
+use super::walk::{Subtree, halves, key, root, sum_of_squares};
 use crate::element::Element;
 use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
 
@@ -128,7 +128,10 @@ fn widen<T: Element>(gap: &mut T, other: T) {
     }
 }
 
-/// Compares every point of a leaf with every query, and says whether a list may have changed.
+/// Compares the points of a leaf with the queries, and says whether a list may have changed.
+///
+/// Every point meets every query. A sieve of the points by the packet's box, a vector of points at a time, made a search
+/// 1.4 times as long: what it leaves comes in an order that cannot be predicted.
 #[inline(always)]
 fn visit<T: Element, S: Simd, A: Dims>(
     s: S,
@@ -140,16 +143,7 @@ fn visit<T: Element, S: Simd, A: Dims>(
 ) -> bool {
     let (lanes, k) = (&packet.lanes.as_ref()[..dims.count()], packet.k);
     let (low, high) = tree.leaf_box(leaf);
-    let gap = |axis: usize| {
-        let (below, above) = (s.splat(low[axis]) - lanes[axis], lanes[axis] - s.splat(high[axis]));
-        below.max(above).max(s.splat(T::zero()))
-    };
-    let g = gap(0);
-    let mut bound = g * g;
-    for axis in 1..dims.count() {
-        let g = gap(axis);
-        bound = bound + g * g;
-    }
+    let bound = sum_of_squares(dims, |axis| gap(s, lanes[axis], low[axis], high[axis]));
     if bound.le(lists.0[k - 1]).bits() == 0 {
         return false;
     }
@@ -157,26 +151,26 @@ fn visit<T: Element, S: Simd, A: Dims>(
     let points = tree.leaf.min(tree.points - leaf * tree.leaf);
     let mut changed = false;
     for (point, &id) in ids[..points].iter().enumerate() {
-        let difference = |axis: usize| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]);
-        let d = difference(0);
-        let mut sum = d * d;
-        for axis in 1..dims.count() {
-            let d = difference(axis);
-            sum = sum + d * d;
-        }
-        if sum.le(lists.0[k - 1]).bits() == 0 {
+        let mut key = sum_of_squares(dims, |axis| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]));
+        if key.le(lists.0[k - 1]).bits() == 0 {
             continue;
         }
         changed = true;
         let mut id = IdsOf::<T, S>::all(s, id);
         if let Some(own) = packet.own {
             let other = id.below(own).or(own.below(id));
-            sum = Vector::select(other, sum, s.splat(T::infinity()));
+            key = Vector::select(other, key, s.splat(T::infinity()));
             id = Ids::choose(other, id, Ids::all(s, u32::MAX));
         }
-        insert(sum, id, &mut lists.0[..k], &mut lists.1[..k]);
+        insert(key, id, &mut lists.0[..k], &mut lists.1[..k]);
     }
     changed
+}
+
+/// The distance from each lane to an interval: 0 within it.
+#[inline(always)]
+fn gap<T: Element, S: Simd>(s: S, x: S::V<T>, low: T, high: T) -> S::V<T> {
+    (s.splat(low) - x).max(x - s.splat(high)).max(s.splat(T::zero()))
 }
 
 /// Puts a point into every lane's list before which it comes, and drops those lists' last entries.

@@ -34,6 +34,18 @@ pub(super) fn key<T: Element>(gaps: &[T]) -> T {
     sum
 }
 
+/// [`key`] a lane.
+#[inline(always)]
+pub(super) fn sum_of_squares<T: Element, V: Vector<T>>(dims: impl Dims, difference: impl Fn(usize) -> V) -> V {
+    let d = difference(0);
+    let mut sum = d * d;
+    for axis in 1..dims.count() {
+        let d = difference(axis);
+        sum = sum + d * d;
+    }
+    sum
+}
+
 /// The two halves of a subtree that is not a leaf, without their bounds.
 #[inline(always)]
 pub(super) fn halves<T: Copy, G: Copy>(subtree: &Subtree<T, G>) -> (Subtree<T, G>, Subtree<T, G>) {
@@ -105,13 +117,8 @@ fn search<T: Element, S: Simd, A: Dims>(
         let leaf = subtree.first_leaf;
         let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
         for first in (0..tree.leaf).step_by(T::LANES) {
-            let difference = |axis: usize| queries.as_ref()[axis] - s.load(&coordinates[axis * tree.leaf + first..]);
-            let d = difference(0);
-            let mut sum = d * d;
-            for axis in 1..dims.count() {
-                let d = difference(axis);
-                sum = sum + d * d;
-            }
+            let sum =
+                sum_of_squares(dims, |axis| queries.as_ref()[axis] - s.load(&coordinates[axis * tree.leaf + first..]));
             let mut near = sum.le(s.splat(best.worst())).bits();
             if near != 0 {
                 let mut keys = [T::zero(); 16];
