@@ -203,7 +203,10 @@ impl<T: Element> Edges<'_, T> {
     /// Sums `N` vectors of channels and returns how many channels that is.
     #[inline(always)]
     fn sum<S: Simd, const N: usize>(&self, s: S, stream: bool, tile: &mut Tile<'_, T>) -> usize {
-        let mut sums: [S::V<T>; N] = std::array::from_fn(|v| tile.start(s, v * T::LANES));
+        let mut sums = [s.splat(T::zero()); N];
+        for (v, sum) in sums.iter_mut().enumerate() {
+            *sum = tile.start(s, v * T::LANES);
+        }
         self.each(N * T::LANES, |row| {
             for (v, sum) in sums.iter_mut().enumerate() {
                 *sum = *sum + s.load(&row[v * T::LANES..]);
