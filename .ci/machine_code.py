@@ -29,14 +29,18 @@ KERNELS = {
     ("gather", "copy_rows"): Kernel(COPY),
     ("gather", "add_rows"): Kernel("vadd{p}"),
     ("gather", "sum_rows"): Kernel("vadd{p}"),
+    ("kdtree", "extent"): Kernel("vmin{p}"),
+    ("kdtree", "select"): Kernel("vcmp\\w*{p}"),
+    ("kdtree", "walk"): Kernel("vmul{p}"),
+    ("kdtree", "packet"): Kernel("vmul{p}"),
 }
 
 REGISTER = {"V3": "%ymm", "V4": "%zmm"}
 PACKED = {"f32": "ps", "f64": "pd"}
 FUSED = r"vfn?m(add|sub)\w+"
 
-# What a kernel may call: the ends of failed checks, and copies by the C library.
-CALLABLE = re.compile(r"mem(cpy|move|set|cmp)|core::panicking::.*|core::(slice|str|option|result)::.*_fail(ed)?")
+# What a kernel may call: the ends of failed checks, sorting a sample, and copies by the C library.
+CALLABLE = re.compile(r"mem(cpy|move|set|cmp)|core::panicking::.*|core::(slice|str|option|result)::.*_fail(ed)?|core::slice::sort::.*")
 INTRINSIC = re.compile(r"core::core_arch::x86\w*::\w+::_mm\w*")
 # A method of `trait Kernels` chooses a level and holds the code of the lowest. `inner` is what `Simd::vectorize` compiles
 # for a higher one, from a closure of that method.

@@ -57,6 +57,7 @@ impl<'a, T: Element> Best<'a, T> {
     }
 
     /// Puts an entry in the place of the root of the heap of the first `n`.
+    #[inline(always)]
     fn sift(&mut self, entry: (T, u32), n: usize) {
         let mut at = 0;
         loop {
@@ -76,6 +77,7 @@ impl<'a, T: Element> Best<'a, T> {
     }
 
     /// Leaves the entries in ascending order.
+    #[inline(always)]
     pub(super) fn finish(mut self) {
         if self.heap {
             for last in (1..self.keys.len()).rev() {

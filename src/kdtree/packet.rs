@@ -6,7 +6,7 @@
 
 use super::arena::{Arena, Dims};
 use super::kernels::Tile;
-use super::walk::{Subtree, halves, key, root, sum_of_squares};
+use super::walk::{Stack, halves, key, sum_of_squares};
 use crate::element::Element;
 use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
 
@@ -58,7 +58,7 @@ impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
 pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
     let (d, k) = (dims.count(), tile.k);
     let rows = tile.queries.len() / d;
-    let mut stack = Vec::with_capacity(64);
+    let mut stack = Stack::new(dims.all(T::zero()));
     let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
     for first in (0..rows).step_by(T::LANES) {
         let rows = first..rows.min(first + T::LANES);
@@ -85,15 +85,12 @@ fn search<T: Element, S: Simd, A: Dims>(
     dims: A,
     tree: &Arena<T>,
     packet: &Packet<T, S, A>,
-    stack: &mut Vec<Subtree<T, A::Axes<T>>>,
+    stack: &mut Stack<T, A::Axes<T>>,
     lists: &mut Lists<T, S>,
 ) {
     let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
     let mut worst = T::infinity();
-    stack.clear();
-    if tree.points > 0 {
-        stack.push(root(tree, dims.all(T::zero())));
-    }
+    stack.start(tree, dims.all(T::zero()));
     while let Some(mut subtree) = stack.pop() {
         if subtree.bound > worst {
             continue;
@@ -143,7 +140,11 @@ fn visit<T: Element, S: Simd, A: Dims>(
 ) -> bool {
     let (lanes, k) = (&packet.lanes.as_ref()[..dims.count()], packet.k);
     let (low, high) = tree.leaf_box(leaf);
-    let bound = sum_of_squares(dims, |axis| gap(s, lanes[axis], low[axis], high[axis]));
+    let bound = sum_of_squares(
+        dims,
+        #[inline(always)]
+        |axis| gap(s, lanes[axis], low[axis], high[axis]),
+    );
     if bound.le(lists.0[k - 1]).bits() == 0 {
         return false;
     }
@@ -151,7 +152,11 @@ fn visit<T: Element, S: Simd, A: Dims>(
     let points = tree.leaf.min(tree.points - leaf * tree.leaf);
     let mut changed = false;
     for (point, &id) in ids[..points].iter().enumerate() {
-        let mut key = sum_of_squares(dims, |axis| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]));
+        let mut key = sum_of_squares(
+            dims,
+            #[inline(always)]
+            |axis| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]),
+        );
         if key.le(lists.0[k - 1]).bits() == 0 {
             continue;
         }
@@ -179,16 +184,21 @@ fn gap<T: Element, S: Simd>(s: S, x: S::V<T>, low: T, high: T) -> S::V<T> {
 /// is with the list as it was, so none waits for another.
 #[inline(always)]
 fn insert<T: Element, V: Vector<T>>(key: V, id: V::Ids, keys: &mut [V], ids: &mut [V::Ids]) {
-    let before = |place_key: V, place_id: V::Ids| key.lt(place_key).or(key.le(place_key).and(id.below(place_id)));
     let last = keys.len() - 1;
-    let mut enters = before(keys[last], ids[last]);
+    let mut enters = before((key, id), (keys[last], ids[last]));
     for place in (1..=last).rev() {
         let (above_key, above_id) = (keys[place - 1], ids[place - 1]);
-        let moves = before(above_key, above_id);
+        let moves = before((key, id), (above_key, above_id));
         keys[place] = V::select(moves, above_key, V::select(enters, key, keys[place]));
         ids[place] = Ids::choose(moves, above_id, Ids::choose(enters, id, ids[place]));
         enters = moves;
     }
     keys[0] = V::select(enters, key, keys[0]);
     ids[0] = Ids::choose(enters, id, ids[0]);
+}
+
+/// Whether the entry `a` comes before `b`, a lane.
+#[inline(always)]
+fn before<T: Element, V: Vector<T>>(a: (V, V::Ids), b: (V, V::Ids)) -> V::Mask {
+    a.0.lt(b.0).or(a.0.le(b.0).and(a.1.below(b.1)))
 }

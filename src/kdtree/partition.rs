@@ -212,7 +212,7 @@ fn sample<T: Element>(
         *key = points.key(dims, range.start + i * stride + within, axis);
     }
     keys.sort_unstable_by(|a, b| a.partial_cmp(b).expect("coordinates are finite"));
-    let wanted = ((rank - range.start) as u128 * size as u128 / n as u128) as usize;
+    let wanted = (rank - range.start) * size / n;
     let middle = size / 2;
     keys[if wanted < middle { (wanted + margin).min(middle) } else { wanted.saturating_sub(margin).max(middle) }]
 }

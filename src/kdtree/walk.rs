@@ -24,6 +24,40 @@ pub(super) struct Subtree<T, G> {
     pub bound: T,
 }
 
+/// The subtrees still to be visited. A descent leaves one behind at every level, and there are fewer than 2^28 leaves.
+pub(super) struct Stack<T, G> {
+    subtrees: [Subtree<T, G>; 32],
+    len: usize,
+}
+
+impl<T: Element, G: Copy> Stack<T, G> {
+    #[inline(always)]
+    pub(super) fn new(gaps: G) -> Self {
+        Self { subtrees: [Subtree { node: 0, first_leaf: 0, leaves: 0, gaps, bound: T::zero() }; 32], len: 0 }
+    }
+
+    /// Starts again with the whole tree, where there is one.
+    #[inline(always)]
+    pub(super) fn start(&mut self, tree: &Arena<T>, gaps: G) {
+        self.len = 0;
+        if tree.points > 0 {
+            self.push(Subtree { node: 0, first_leaf: 0, leaves: tree.leaves(), gaps, bound: T::zero() });
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, subtree: Subtree<T, G>) {
+        self.subtrees[self.len] = subtree;
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<Subtree<T, G>> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self.subtrees[self.len])
+    }
+}
+
 /// Squares summed in the order of the axes, without fusing: the key of a difference vector.
 #[inline(always)]
 pub(super) fn key<T: Element>(gaps: &[T]) -> T {
@@ -61,15 +95,9 @@ pub(super) fn halves<T: Copy, G: Copy>(subtree: &Subtree<T, G>) -> (Subtree<T, G
     )
 }
 
-/// The whole tree.
-#[inline(always)]
-pub(super) fn root<T: Element, G>(tree: &Arena<T>, gaps: G) -> Subtree<T, G> {
-    Subtree { node: 0, first_leaf: 0, leaves: tree.leaves(), gaps, bound: T::zero() }
-}
-
 #[inline(always)]
 pub(super) fn walk<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
-    let mut stack = Vec::with_capacity(64);
+    let mut stack = Stack::new(dims.all(T::zero()));
     let answers = tile.keys.chunks_exact_mut(tile.k).zip(tile.ids.chunks_exact_mut(tile.k));
     for (index, (query, (keys, ids))) in tile.queries.chunks_exact(dims.count()).zip(answers).enumerate() {
         let mut best = Best::new(keys, ids, tree.rows as u32);
@@ -87,16 +115,13 @@ fn search<T: Element, S: Simd, A: Dims>(
     query: &[T],
     own: Option<u32>,
     best: &mut Best<'_, T>,
-    stack: &mut Vec<Subtree<T, A::Axes<T>>>,
+    stack: &mut Stack<T, A::Axes<T>>,
 ) {
     let mut queries = dims.all(s.splat(T::zero()));
     for (lanes, &x) in queries.as_mut().iter_mut().zip(query) {
         *lanes = s.splat(x);
     }
-    stack.clear();
-    if tree.points > 0 {
-        stack.push(root(tree, dims.all(T::zero())));
-    }
+    stack.start(tree, dims.all(T::zero()));
     while let Some(mut subtree) = stack.pop() {
         if subtree.bound > best.worst() {
             continue;
@@ -117,8 +142,11 @@ fn search<T: Element, S: Simd, A: Dims>(
         let leaf = subtree.first_leaf;
         let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
         for first in (0..tree.leaf).step_by(T::LANES) {
-            let sum =
-                sum_of_squares(dims, |axis| queries.as_ref()[axis] - s.load(&coordinates[axis * tree.leaf + first..]));
+            let sum = sum_of_squares(
+                dims,
+                #[inline(always)]
+                |axis| queries.as_ref()[axis] - s.load(&coordinates[axis * tree.leaf + first..]),
+            );
             let mut near = sum.le(s.splat(best.worst())).bits();
             if near != 0 {
                 let mut keys = [T::zero(); 16];
