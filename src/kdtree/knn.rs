@@ -2,8 +2,7 @@
 //!
 //! Queries are searched in spatial order, in tiles, and their answers written to the rows where the caller put them.
 //! Packets of queries share a traversal where queries are about as dense as points and K is small; otherwise each query
-//! walks alone. Both give the same bits. Measured with a million points, K = 5, `f32`, two threads: see
-//! `benches/limits`.
+//! walks alone. Both give the same bits.
 
 use super::arena::Arena;
 use super::kernels::Tile;
@@ -84,62 +83,58 @@ fn search<T: Real>(
     copy: impl Fn(usize, usize, &mut [T]) + Sync,
 ) -> Result<Neighbors<T>> {
     let (queries, dims) = (order.as_slice().len(), tree.dims);
-    let cells =
-        queries.checked_mul(k).filter(|cells| cells.checked_mul(8).is_some_and(|bytes| isize::try_from(bytes).is_ok()));
-    let cells = cells.ok_or(Error::TooLarge {
-        argument: "queries times k",
-        value: queries as u128 * k as u128,
-        limit: isize::MAX as u128 / 8,
-    })?;
+    let cells = queries as u128 * k as u128;
+    let limit = isize::MAX as u128 / size_of::<f64>() as u128;
+    if cells > limit {
+        return Err(Error::TooLarge { argument: "rows of queries times k", value: cells, limit });
+    }
+    let cells = cells as usize;
     let (mut distances, mut indices) = (Buffer::<T>::new(cells)?, Buffer::<u32>::new(cells)?);
     let packets = k <= MAX_K && tuning.packets.unwrap_or(queries * POINTS_A_QUERY >= tree.points);
     let parallel = tuning.parallel.unwrap_or(cells >= PARALLEL);
-    // Long rows make tiles of fewer queries, so that their scratch stays in cache.
+    // Long rows make tiles of fewer queries, so that their answers stay in cache.
     let tile = if k <= 64 { TILE } else { (TILE * 64 / k).max(16) };
     let outputs = (distances.cells(), indices.cells());
-    let (written, _written) = if k == 0 {
-        (crate::buffer::Filled::NOTHING, crate::buffer::Filled::NOTHING)
-    } else {
-        for_each_scattered(order, tile, parallel, k, outputs, &|first, rows, distances, indices| {
-            let mut queries = vec![T::zero(); rows.len() * dims];
-            let mut finite = 0;
-            let mut places = Vec::with_capacity(rows.len());
-            for (position, &row) in rows.iter().enumerate() {
-                let query = &mut queries[finite * dims..][..dims];
-                copy(first + position, row as usize, query);
-                let is_finite = query.iter().all(|x| x.is_finite());
-                places.push(is_finite.then_some(finite));
-                finite += usize::from(is_finite);
+    let padding = (vec![T::infinity(); k], vec![tree.rows as u32; k]);
+    let written = for_each_scattered(order, tile, parallel, k, outputs, &|first, rows, distances, indices| {
+        // The queries that are finite, side by side, and which rows they are.
+        let mut queries = vec![T::zero(); rows.len() * dims];
+        let mut present = Vec::with_capacity(rows.len());
+        for (position, &row) in rows.iter().enumerate() {
+            let query = &mut queries[present.len() * dims..][..dims];
+            copy(first + position, row as usize, query);
+            if query.iter().all(|x| x.is_finite()) {
+                present.push(row);
             }
-            let own: Option<Vec<u32>> = exclude_own.then(|| rows[..finite].to_vec());
-            let (mut keys, mut ids) = (vec![T::zero(); finite * k], vec![0; finite * k]);
-            let mut answers =
-                Tile { queries: &queries[..finite * dims], own: own.as_deref(), k, keys: &mut keys, ids: &mut ids };
+        }
+        let (mut keys, mut ids) = (vec![T::zero(); present.len() * k], vec![0; present.len() * k]);
+        if k > 0 {
+            let queries = &queries[..present.len() * dims];
+            let own = exclude_own.then_some(&present[..]);
+            let mut answers = Tile { queries, own, k, keys: &mut keys, ids: &mut ids };
             if packets {
                 T::packet(level, tree, &mut answers);
             } else {
                 T::walk(level, tree, &mut answers);
             }
-            keys.iter_mut().for_each(|key| *key = key.sqrt());
-            let padding = (vec![T::infinity(); k], vec![tree.rows as u32; k]);
-            for place in places {
-                match place {
-                    Some(at) => {
-                        distances.push(&keys[at * k..][..k]);
-                        indices.push(&ids[at * k..][..k]);
-                    }
-                    None => {
-                        distances.push(&padding.0);
-                        indices.push(&padding.1);
-                    }
-                }
+        }
+        keys.iter_mut().for_each(|key| *key = key.sqrt());
+        let mut answered = 0;
+        for row in rows {
+            if present.get(answered) == Some(row) {
+                distances.push(&keys[answered * k..][..k]);
+                indices.push(&ids[answered * k..][..k]);
+                answered += 1;
+            } else {
+                distances.push(&padding.0);
+                indices.push(&padding.1);
             }
-        })
-    };
+        }
+    });
     let shape = [queries, k];
     Ok(Neighbors {
-        distances: distances.finish(written, &shape),
-        indices: indices.finish(_written, &shape),
+        distances: distances.finish(written.0, &shape),
+        indices: indices.finish(written.1, &shape),
         rows: tree.rows as u32,
     })
 }
