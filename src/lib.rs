@@ -60,3 +60,8 @@ pub use simd::Level;
 pub trait Real: Element + gather::Kernels + kdtree::Kernels {}
 impl Real for f32 {}
 impl Real for f64 {}
+
+/// The README's program, compiled and run with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -43,8 +43,7 @@ fn a_fresh_operator_first_used_in_parallel_never_deadlocks() {
             let grad_y = Values::Spread.array::<f32, _>([32, 100, 2, 1], 1);
             let fresh = |tuning| operator(level, &indices, rows, OutOfRange::Error).with_tuning(tuning);
             let alone = fresh(Tuning { parallel: Some(false), ..Tuning::default() }).adjoint(grad_y.view()).unwrap();
-            let tuning =
-                Tuning { parallel: Some(true), tile: Some(2), hub: Some(4), block: Some(2), ..Tuning::default() };
+            let tuning = Tuning { parallel: Some(true), tile: Some(2), hub: Some(4), ..Tuning::default() };
             threads::with(7, || {
                 for round in 0..ROUNDS {
                     let gather = fresh(Tuning { reduction: Some(REDUCTIONS[round % 2]), ..tuning });

@@ -88,9 +88,9 @@ fn one_operator_can_be_tuned_again_and_again() {
     levels::each(|level| {
         let mut gather = operator(level, &indices, ROWS, OutOfRange::Error);
         for reduction in [Reduction::Slab, Reduction::Inverse, Reduction::Slab].map(Some) {
-            for block in [None, Some(1), Some(4), Some(2), Some(100)] {
+            for tile in [None, Some(1), Some(4), Some(2), Some(100)] {
                 for parallel in [false, true].map(Some) {
-                    gather = gather.with_tuning(Tuning { reduction, block, parallel, ..Tuning::default() });
+                    gather = gather.with_tuning(Tuning { reduction, tile, parallel, ..Tuning::default() });
                     check_reuse::<f32>(&gather, &indices, 17);
                 }
             }

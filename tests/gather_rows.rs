@@ -44,13 +44,13 @@ fn every_number_of_rows_and_indices() {
 #[test]
 fn every_tuning() {
     let switches = [false, true].map(Some);
-    let blocks_and_tiles = [(None, None), (Some(1), Some(2)), (Some(2), Some(1)), (Some(3), Some(7)), (Some(9), None)];
+    let tiles = [None, Some(1), Some(2), Some(7)];
     let hubs = [None, Some(0), Some(1), Some(4)];
     levels::each(|level| {
         for (stream, prefetch) in switches.into_iter().flat_map(|s| switches.map(|p| (s, p))) {
             for (parallel, reduction) in switches.into_iter().flat_map(|p| REDUCTIONS.map(|r| (p, Some(r)))) {
-                for ((block, tile), hub) in blocks_and_tiles.into_iter().flat_map(|b| hubs.map(|hub| (b, hub))) {
-                    let tuning = Tuning { stream, prefetch, parallel, reduction, block, tile, hub };
+                for (tile, hub) in tiles.into_iter().flat_map(|tile| hubs.map(|hub| (tile, hub))) {
+                    let tuning = Tuning { stream, prefetch, parallel, reduction, tile, hub };
                     let case = Case { tuning, rows: 7, channels: 36, hub: true, ..Case::default() };
                     case.check(level);
                     Case { double: true, policy: OutOfRange::Skip { fill: 0.5 }, outside: 4, ..case }.check(level);
@@ -96,7 +96,7 @@ fn every_pattern_of_strides() {
 fn every_number_of_threads() {
     levels::each(|level| {
         for (threads, reduction) in threads::COUNTS.into_iter().flat_map(|n| REDUCTIONS.map(|r| (n, r))) {
-            let tuning = Tuning { parallel: Some(true), tile: Some(5), block: Some(3), hub: Some(20), ..by(reduction) };
+            let tuning = Tuning { parallel: Some(true), tile: Some(5), hub: Some(20), ..by(reduction) };
             let shape = vec![3, 40, 5];
             Case { shape, rows: 60, channels: 33, hub: true, threads, tuning, ..Case::default() }.check(level);
         }

@@ -41,7 +41,6 @@ fn gather_rows() {
                 prefetch: Some(on),
                 parallel: Some(on),
                 reduction: Some(reduction),
-                block: Some(2),
                 tile: Some(2),
                 hub: Some(3),
             };

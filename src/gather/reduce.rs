@@ -43,13 +43,12 @@ pub(super) fn reduce<T: Real>(plan: &Plan, source: &Rows<'_, T>, width: usize, o
 
 fn prefers_slab<T>(plan: &Plan, width: usize) -> bool {
     let row_bytes = width * size_of::<T>();
-    let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel(plan.indices.len() * row_bytes);
+    let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel::<T>(width);
     busy && plan.rows * row_bytes <= SLAB_BYTES
 }
 
 fn by_slab<T: Real>(plan: &Plan, source: &Rows<'_, T>, width: usize, out: Output<'_, T>) -> Filled {
-    let parallel = plan.parallel(plan.indices.len() * width * size_of::<T>());
-    let cut = Cut { group: plan.rows, tile: plan.rows, width, parallel };
+    let cut = Cut { group: plan.rows, tile: plan.rows, width, parallel: plan.parallel::<T>(width) };
     for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, _, tile| {
         let sums = tile.accumulators();
         let mut pairs = [Pair::default(); PAIRS];
@@ -105,7 +104,7 @@ fn by_inverse<T: Real>(plan: &Plan, source: &[T], width: usize, out: Output<'_, 
     };
     let hub = plan.tuning.hub.unwrap_or(HUB);
     let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
-    let cut = Cut { group: plan.rows, tile, width, parallel: plan.parallel(plan.indices.len() * row_bytes) };
+    let cut = Cut { group: plan.rows, tile, width, parallel: plan.parallel::<T>(width) };
     for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, rows, tile| {
         let source = &source[batch * plan.per_batch * width..][..plan.per_batch * width];
         let (offsets, order) = (inverse.offsets(batch), inverse.order(batch));

@@ -93,13 +93,12 @@ fn strides(broadcast: BoxedStrategy<u8>) -> impl Strategy<Value = Strides> {
 fn tunings() -> impl Strategy<Value = Tuning> {
     let size = || option::of(1usize..10);
     let reduction = option::of(select(vec![Reduction::Slab, Reduction::Inverse]));
-    (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<bool>()), reduction, size(), size(), size())
-        .prop_map(|(stream, prefetch, parallel, reduction, block, tile, hub)| Tuning {
+    (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<bool>()), reduction, size(), size())
+        .prop_map(|(stream, prefetch, parallel, reduction, tile, hub)| Tuning {
             stream,
             prefetch,
             parallel,
             reduction,
-            block,
             tile,
             hub,
         })
