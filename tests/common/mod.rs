@@ -9,6 +9,7 @@ pub mod gather;
 pub mod gather_case;
 pub mod gather_strategy;
 pub mod levels;
+pub mod problems;
 pub mod random;
 pub mod strides;
 pub mod threads;
