@@ -2,9 +2,14 @@
 
 mod common;
 
+use common::cloud::Cloud;
 use common::levels;
-use ndarray::array;
+use common::neighbors::assert_exact;
+use common::random::Random;
+use common::values::Value;
+use ndarray::{Array2, array};
 use pullback::gather::{Gather, OutOfRange};
+use pullback::kdtree::{Builder, KdTree};
 use pullback::{Error, Level};
 use std::env;
 use std::ffi::OsStr;
@@ -44,6 +49,7 @@ fn operators_obey_pullback_simd() {
             assert_eq!(error.to_string(), message);
             assert_eq!(gather().err(), Some(error.clone()));
             assert_eq!(Gather::unbatched(array![0].view(), 1, OutOfRange::Error).err(), Some(error.clone()));
+            assert_eq!(KdTree::<f64, 1>::new(array![[0.0]].view()).err(), Some(error.clone()));
             assert_eq!(Level::current(), Err(error));
             return;
         }
@@ -51,12 +57,33 @@ fn operators_obey_pullback_simd() {
     let highest = Level::ALL.into_iter().rfind(|level| level.is_available()).expect("the base level");
     assert_eq!(Level::current(), Ok(ceiling.min(highest)), "lowered, never raised");
     assert_eq!(gather().unwrap().level(), ceiling.min(highest));
+    assert_eq!(KdTree::<f64, 1>::new(array![[0.0]].view()).unwrap().level(), ceiling.min(highest));
+}
+
+/// True of any environment: trees are built at the level that it sets.
+#[test]
+fn trees_are_exact() {
+    fn check<T: Value, const D: usize>(level: Level, cloud: Cloud) {
+        let mut random = Random::new(7);
+        for rows in [33, 300, 2000] {
+            let points: Array2<T> = cloud.points(rows, D, &mut random);
+            let queries = cloud.queries(&points, 33, &mut random);
+            assert_exact::<T, D>(level, Builder::default(), &points, &queries, 5);
+        }
+    }
+    let Ok(level) = Level::current() else { return };
+    for cloud in [Cloud::Uniform, Cloud::Lattice, Cloud::Huge, Cloud::Stretched] {
+        check::<f32, 3>(level, cloud);
+        check::<f64, 2>(level, cloud);
+        check::<f64, 5>(level, cloud);
+    }
 }
 
 #[test]
 fn words_lower_the_level() {
     for word in ["base", "v3", "v4"] {
         assert!(passes("operators_obey_pullback_simd", "PULLBACK_SIMD", word), "{word}");
+        assert!(passes("trees_are_exact", "PULLBACK_SIMD", word), "{word}");
     }
 }
 

@@ -21,14 +21,7 @@ fn neighbours() -> Array2<i32> {
 
 #[test]
 fn neighbours_in_a_depth_frame() {
-    let Some(path) = files::find("office1_stride4_160x120_xyz.f32") else { return };
-    let bytes = std::fs::read(path).unwrap();
-    let (values, rest) = bytes.as_chunks::<4>();
-    assert!(rest.is_empty());
-    let cells = values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
-    let x = Array2::from_shape_vec([HEIGHT * WIDTH, 3], cells).unwrap();
-    assert_eq!(x.rows().into_iter().filter(|row| row.iter().any(|x| x.is_nan())).count(), 3288);
-
+    let Some(x) = files::office() else { return };
     let indices = neighbours();
     let expected = Array3::from_shape_fn([HEIGHT * WIDTH, 9, 3], |(pixel, k, axis)| {
         usize::try_from(indices[[pixel, k]]).map_or(f32::INFINITY, |row| x[[row, axis]])

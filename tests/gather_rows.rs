@@ -5,8 +5,9 @@ mod common;
 
 use common::gather::{REDUCTIONS, by};
 use common::gather_case::{Case, Layout};
-use common::gather_strategy::{check_random, widths};
+use common::gather_strategy::{cases, widths};
 use common::levels;
+use common::problems::check_random;
 use common::strides::Strides;
 use common::threads;
 use common::values::Values;
@@ -14,7 +15,7 @@ use pullback::gather::{OutOfRange, Tuning};
 
 #[test]
 fn random_problems() {
-    levels::each(|level| check_random(1500, |case| case.check(level)));
+    levels::each(|level| check_random(1500, &cases(), |case| case.check(level)));
 }
 
 #[test]

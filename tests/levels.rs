@@ -5,10 +5,12 @@ mod common;
 use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::levels;
+use common::neighbors::assert_exact;
 use common::values::{Value, Values};
 use ndarray::ArrayViewMut;
 use pullback::Level;
 use pullback::gather::{OutOfRange, Reduction, Tuning};
+use pullback::kdtree::Builder;
 
 fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
     let (rows, policy) = (3, OutOfRange::Skip { fill: 0.5 });
@@ -49,5 +51,21 @@ fn gather_rows() {
                 rows::<f64>(level, channels, tuning);
             }
         }
+    });
+}
+
+#[test]
+fn kdtree_knn() {
+    fn check<T: Value, const D: usize>(level: Level) {
+        let points = Values::Spread.array::<T, _>([40, D], 3);
+        let queries = Values::Spread.array([17, D], 4);
+        for k in [5, 20] {
+            assert_exact::<T, D>(level, Builder::default(), &points, &queries, k);
+        }
+    }
+    levels::each(|level| {
+        check::<f32, 3>(level);
+        check::<f64, 2>(level);
+        check::<f32, 7>(level);
     });
 }

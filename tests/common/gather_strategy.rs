@@ -7,7 +7,6 @@ use super::values::Values;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{Config, TestRunner};
 use pullback::gather::{OutOfRange, Reduction, Tuning};
 
 /// Rows around the lengths of vectors and of blocks of vectors.
@@ -15,17 +14,7 @@ pub fn widths() -> impl Iterator<Item = usize> + Clone {
     (0..=70).chain([127, 128, 129])
 }
 
-/// Checks `n` random problems; a failure names the smallest that was found.
-pub fn check_random(n: u32, check: impl Fn(Case)) {
-    let config = Config { failure_persistence: None, ..Config::with_cases(n) };
-    let outcome = TestRunner::new(config).run(&cases(), |case| {
-        check(case);
-        Ok(())
-    });
-    outcome.unwrap_or_else(|failure| panic!("{failure}"));
-}
-
-fn cases() -> impl Strategy<Value = Case> {
+pub fn cases() -> impl Strategy<Value = Case> {
     let sizes = (
         prop_oneof![
             4 => (0usize..4, 0usize..12, 0usize..9).prop_map(|(b, p, s)| (true, vec![b, p, s])),

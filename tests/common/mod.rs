@@ -4,11 +4,16 @@
 #![allow(dead_code)]
 
 pub mod cells;
+pub mod cloud;
 pub mod files;
 pub mod gather;
 pub mod gather_case;
 pub mod gather_strategy;
 pub mod levels;
+pub mod neighbors;
+pub mod neighbors_case;
+pub mod neighbors_strategy;
+pub mod problems;
 pub mod random;
 pub mod strides;
 pub mod threads;
