@@ -42,8 +42,8 @@ FUSED = r"vfn?m(add|sub)\w+"
 # What a kernel may call: the ends of failed checks, sorting a sample, and copies by the C library.
 CALLABLE = re.compile(r"mem(cpy|move|set|cmp)|core::panicking::.*|core::(slice|str|option|result)::.*_fail(ed)?|core::slice::sort::.*")
 INTRINSIC = re.compile(r"core::core_arch::x86\w*::\w+::_mm\w*")
-# A method of `trait Kernels` chooses a level and holds the code of the lowest. `inner` is what `Simd::vectorize` compiles
-# for a higher one, from a closure of that method.
+# A method of `trait Kernels` chooses a level and holds the code of the lowest. `inner` is what `Simd::vectorize`
+# compiles for a higher one, from a closure of that method.
 METHOD = re.compile(r"<(f32|f64) as pullback::(\w+)::[\w:]*Kernels>::(\w+)")
 VECTORIZED = re.compile(r"<pullback::simd::x86::(V\d) as .*>::vectorize::inner::<.*>")
 CHOICE = re.compile(VECTORIZED.pattern + r"|<pullback::simd::x86::V\d>::detect")
