@@ -43,6 +43,20 @@ pub enum Error {
         /// The number of rows it must be below.
         bound: usize,
     },
+    /// An offset does not lie between the one before it and the number of entries; the first is 0, the last that number.
+    #[error("{argument}[{position}] = {value}, expected {least} to {most}")]
+    Offset {
+        /// The argument's name.
+        argument: &'static str,
+        /// The position of the offset.
+        position: usize,
+        /// The offset.
+        value: i128,
+        /// The least offset that could stand there.
+        least: usize,
+        /// The largest offset that could stand there.
+        most: usize,
+    },
     /// A size or a product of sizes does not fit.
     #[error("{argument} = {value} is too large, at most {limit} is supported")]
     TooLarge {

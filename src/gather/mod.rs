@@ -3,6 +3,7 @@
 //! | operator | forward | adjoint |
 //! |---|---|---|
 //! | [`Gather`] | `y[b, .., :] = x[b, indices[b, ..], :]` | `gx[b, n, :]` = sum of `gy[b, .., :]` where the index is `n` |
+//! | [`Weighted`] | `y[b, p, :]` = sum of `w[b, p, s] x[b, indices[b, p, s], :]` | to `x` as above, to `w` the dot products |
 //!
 //! # Why it is fast
 //!
@@ -14,17 +15,23 @@
 //!
 //! # How it is laid out
 //!
-//! `plan` checks indices, `inverse` turns them round, `kernels` holds the inner loops over rows, `reduce` the sums at rows
-//! that every adjoint needs, `rows` the operator.
+//! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are in
+//! `kernels` (copy, add, multiply), `terms` (fold in registers) and `extremes` (choose). `reduce` holds the sums at rows that
+//! every adjoint needs. The operators are `rows`, `weighted`.
 
+mod extremes;
+mod groups;
 mod inverse;
 mod kernels;
 mod plan;
 mod reduce;
 mod rows;
+mod terms;
+mod weighted;
 
 pub(crate) use kernels::Kernels;
 pub use plan::{Index, OutOfRange};
 #[doc(hidden)]
 pub use plan::{Reduction, Tuning};
 pub use rows::{Gather, index_points, index_points_adjoint};
+pub use weighted::{Weighted, WeightedGradients};

@@ -1,24 +1,24 @@
-//! Row gather: `y[b, .., :] = x[b, indices[b, ..], :]`, and its adjoint by [`reduce`](super::reduce).
+//! Row gather: `y[b, .., :] = x[b, indices[b, ..], :]`, and its adjoint by [`Spread`].
 //!
 //! Forward tasks are consecutive output rows, batch after batch, so that a batch's table stays in cache.
 
 use super::kernels::Traffic;
 use super::plan::{ABSENT, Index, OutOfRange, Plan, Tuning};
-use super::reduce::reduce;
+use super::reduce::Spread;
 use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, STREAM_BYTES, Start};
 use crate::error::{Error, Result};
-use crate::layout::Rows;
+use crate::layout::{Rows, check_shape, elements};
 use crate::parallel::{Cut, for_each_tile};
 use crate::simd::Level;
 use ndarray::{Array, Array3, ArrayView, ArrayView3, ArrayViewMut, Dimension, Ix2, Ix3};
 use std::marker::PhantomData;
 
 /// Bytes of output that one task writes.
-const TILE_BYTES: usize = 256 << 10;
+pub(super) const TILE_BYTES: usize = 256 << 10;
 
 /// Tables larger than this many bytes are asked for ahead of use: about a level-two cache.
-const PREFETCH_BYTES: usize = 1 << 20;
+pub(super) const PREFETCH_BYTES: usize = 1 << 20;
 
 /// Gathers rows: `y[b, .., :] = x[b, indices[b, ..], :]`.
 ///
@@ -69,7 +69,7 @@ impl<D: Dimension> Gather<D, Ix3> {
         if indices.ndim() == 0 {
             return Err(Error::Rank { argument: "indices", found: 0, least: 1 });
         }
-        let plan = Plan::new(&indices, indices.shape()[0], rows, policy)?;
+        let plan = Plan::new("indices", &indices, indices.shape()[0], rows, policy)?;
         Ok(Self { plan, shape: indices.raw_dim(), features: PhantomData })
     }
 }
@@ -94,7 +94,7 @@ impl<D: Dimension> Gather<D, Ix2> {
     /// # Ok::<(), pullback::Error>(())
     /// ```
     pub fn unbatched<I: Index>(indices: ArrayView<'_, I, D>, rows: usize, policy: OutOfRange) -> Result<Self> {
-        let plan = Plan::new(&indices, 1, rows, policy)?;
+        let plan = Plan::new("indices", &indices, 1, rows, policy)?;
         Ok(Self { plan, shape: indices.raw_dim(), features: PhantomData })
     }
 }
@@ -130,7 +130,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// [`Error::Shape`], [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn forward<T: Real>(&self, x: ArrayView<'_, T, X>) -> Result<Array<T, D::Larger>> {
-        let shape = self.output_shape(self.check_features("x", x.shape())?);
+        let shape = self.output_shape(self.plan.channels::<X>("x", self.plan.rows, x.shape())?);
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         Ok(buffer.fill(&shape, |cells| self.copy(&x, Output::fresh(cells))))
     }
@@ -141,7 +141,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// [`Error::Shape`]; nothing is written then.
     pub fn forward_into<T: Real>(&self, x: ArrayView<'_, T, X>, y: ArrayViewMut<'_, T, D::Larger>) -> Result<()> {
-        let shape = self.output_shape(self.check_features("x", x.shape())?);
+        let shape = self.output_shape(self.plan.channels::<X>("x", self.plan.rows, x.shape())?);
         check_shape("y", y.shape(), &shape)?;
         let _ = self.copy(&x, Output::array(y, Start::Zero));
         Ok(())
@@ -156,7 +156,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// [`Error::Shape`], [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn adjoint<T: Real>(&self, grad_y: ArrayView<'_, T, D::Larger>) -> Result<Array<T, X>> {
-        let shape = self.feature_shape(self.check_gradient(grad_y.shape())?);
+        let shape = self.plan.shape::<X>(self.plan.rows, self.check_gradient(grad_y.shape())?);
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         Ok(buffer.fill(&shape, |cells| self.sum(&grad_y, Output::fresh(cells))))
     }
@@ -193,30 +193,15 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         grad_x: ArrayViewMut<'_, T, X>,
         start: Start,
     ) -> Result<()> {
-        let shape = self.feature_shape(self.check_gradient(grad_y.shape())?);
+        let shape = self.plan.shape::<X>(self.plan.rows, self.check_gradient(grad_y.shape())?);
         check_shape("grad_x", grad_x.shape(), &shape)?;
         let _ = self.sum(&grad_y, Output::array(grad_x, start));
         Ok(())
     }
 
-    /// The shape of features with `channels`.
-    fn feature_shape(&self, channels: usize) -> Vec<usize> {
-        match X::NDIM {
-            Some(2) => vec![self.plan.rows, channels],
-            _ => vec![self.plan.batches, self.plan.rows, channels],
-        }
-    }
-
     /// The shape of gathered rows with `channels`.
     fn output_shape(&self, channels: usize) -> Vec<usize> {
         [self.shape.slice(), &[channels]].concat()
-    }
-
-    /// Checks the shape of features and returns their channels.
-    fn check_features(&self, argument: &'static str, found: &[usize]) -> Result<usize> {
-        let channels = found[found.len() - 1];
-        check_shape(argument, found, &self.feature_shape(channels))?;
-        Ok(channels)
     }
 
     /// Checks the shape of a gradient of the output and returns its channels.
@@ -266,30 +251,8 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     }
 
     fn sum<T: Real>(&self, grad_y: &ArrayView<'_, T, D::Larger>, grad_x: Output<'_, T>) -> Filled {
-        reduce(&self.plan, &Rows::new(grad_y), grad_y.shape()[grad_y.ndim() - 1], grad_x)
-    }
-}
-
-fn check_shape(argument: &'static str, found: &[usize], expected: &[usize]) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Shape { argument, found: found.to_vec(), expected: expected.to_vec() })
-}
-
-/// The number of elements of an array of `shape`, whose bytes an allocation can hold.
-fn elements<T>(shape: &[usize]) -> Result<usize> {
-    let limit = isize::MAX as usize / size_of::<T>();
-    let product = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
-    match product {
-        // Empty whatever the other axes say.
-        _ if shape.contains(&0) => Ok(0),
-        Some(elements) if elements <= limit => Ok(elements),
-        _ => Err(Error::TooLarge {
-            argument: "elements of the output",
-            value: shape.iter().fold(1, |product: u128, &n| product.saturating_mul(n as u128)),
-            limit: limit as u128,
-        }),
+        let width = grad_y.shape()[grad_y.ndim() - 1];
+        Spread::of_positions(&self.plan, Rows::new(grad_y), width).reduce(grad_x)
     }
 }
 

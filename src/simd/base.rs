@@ -3,10 +3,10 @@
 //! `wide` chooses instructions at compile time, which is what this level means. Of `wide` only the correctly rounded
 //! arithmetic is used: its own minimum, fused multiply-add and reductions give results that depend on the target.
 
-use super::{Simd, Vector};
+use super::{Ids, Mask, Simd, Vector, ids_in_f64};
 use crate::element::Element;
 use std::mem::MaybeUninit;
-use std::ops::Add;
+use std::ops::{Add, Mul, Sub};
 
 /// The token of [`Level::Base`](super::Level::Base): always to be had.
 #[derive(Clone, Copy)]
@@ -28,8 +28,20 @@ impl Simd for Base {
     }
 }
 
+macro_rules! operator {
+    ($name:ident, $trait:ident, $method:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, b: Self) -> Self {
+                Self([self.0[0].$method(b.0[0]), self.0[1].$method(b.0[1])])
+            }
+        }
+    };
+}
+
 macro_rules! vector {
-    ($name:ident, $t:ty, $half:ty, $lanes:literal) => {
+    ($name:ident, $t:ty, $half:ty, $lanes:literal, $ids:ty) => {
         #[derive(Clone, Copy)]
         pub struct $name([$half; 2]);
 
@@ -46,16 +58,29 @@ macro_rules! vector {
             }
         }
 
-        impl Add for $name {
-            type Output = Self;
+        operator!($name, Add, add);
+        operator!($name, Sub, sub);
+        operator!($name, Mul, mul);
+
+        impl Mask for $name {
             #[inline(always)]
-            fn add(self, b: Self) -> Self {
-                Self([self.0[0] + b.0[0], self.0[1] + b.0[1]])
+            fn and(self, b: Self) -> Self {
+                Self([self.0[0] & b.0[0], self.0[1] & b.0[1]])
+            }
+            #[inline(always)]
+            fn or(self, b: Self) -> Self {
+                Self([self.0[0] | b.0[0], self.0[1] | b.0[1]])
+            }
+            #[inline(always)]
+            fn bits(self) -> u32 {
+                self.0[0].to_bitmask() | self.0[1].to_bitmask() << ($lanes / 2)
             }
         }
 
         impl Vector<$t> for $name {
             type Token = Base;
+            type Mask = Self;
+            type Ids = $ids;
 
             #[inline(always)]
             fn splat(_: Base, x: $t) -> Self {
@@ -91,8 +116,66 @@ macro_rules! vector {
             fn stream(self, out: &mut [MaybeUninit<$t>]) {
                 super::stream_slice(&self.to_array(), &mut out[..$lanes]);
             }
+            #[inline(always)]
+            fn min(self, b: Self) -> Self {
+                Self::select(self.lt(b), self, b)
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                Self::select(b.lt(self), self, b)
+            }
+            #[inline(always)]
+            fn lt(self, b: Self) -> Self {
+                Self([self.0[0].simd_lt(b.0[0]), self.0[1].simd_lt(b.0[1])])
+            }
+            #[inline(always)]
+            fn le(self, b: Self) -> Self {
+                Self([self.0[0].simd_le(b.0[0]), self.0[1].simd_le(b.0[1])])
+            }
+            #[inline(always)]
+            fn select(mask: Self, a: Self, b: Self) -> Self {
+                Self([mask.0[0].select(a.0[0], b.0[0]), mask.0[1].select(a.0[1], b.0[1])])
+            }
         }
     };
 }
-vector!(F32, f32, wide::f32x8, 16);
-vector!(F64, f64, wide::f64x4, 8);
+vector!(F32, f32, wide::f32x8, 16, Ids32);
+vector!(F64, f64, wide::f64x4, 8, F64);
+ids_in_f64!(F64, Base);
+
+/// Row numbers beside `f32` lanes, with the top bit flipped so that signed comparison orders them.
+#[derive(Clone, Copy)]
+pub struct Ids32([wide::i32x8; 2]);
+
+const FLIP: u32 = 1 << 31;
+
+impl Ids for Ids32 {
+    type Token = Base;
+    type Mask = F32;
+
+    #[inline(always)]
+    fn all(_: Base, id: u32) -> Self {
+        Self([wide::i32x8::splat((id ^ FLIP) as i32); 2])
+    }
+    #[inline(always)]
+    fn read(_: Base, ids: &[u32]) -> Self {
+        let ids: [u32; 16] = *ids.first_chunk().expect("a vector's lanes");
+        Self(bytemuck::cast(ids.map(|id| id ^ FLIP)))
+    }
+    #[inline(always)]
+    fn put(self, out: &mut [u32]) {
+        let ids: [u32; 16] = bytemuck::cast(self.0);
+        out[..16].copy_from_slice(&ids.map(|id| id ^ FLIP));
+    }
+    #[inline(always)]
+    fn below(self, b: Self) -> F32 {
+        F32([0, 1].map(|half| bytemuck::cast(b.0[half].simd_gt(self.0[half]))))
+    }
+    #[inline(always)]
+    fn choose(mask: F32, a: Self, b: Self) -> Self {
+        Self([0, 1].map(|half| {
+            let mask: wide::i32x8 = bytemuck::cast(mask.0[half]);
+            (mask & a.0[half]) | (!mask & b.0[half])
+        }))
+    }
+}

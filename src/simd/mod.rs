@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ops::Add;
+use std::ops::{Add, Mul, Sub};
 use std::sync::OnceLock;
 
 pub mod base;
@@ -144,9 +144,13 @@ pub trait Simd: Copy + Send + Sync {
 ///
 /// Slices shorter than an operation needs are a panic, so every method is safe; the checks vanish where the kernel's
 /// slices have a known length.
-pub trait Vector<T: Element>: Copy + Add<Output = Self> {
+pub trait Vector<T: Element>: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// The level's token.
     type Token: Simd;
+    /// The result of a comparison, a truth value a lane.
+    type Mask: Mask;
+    /// As many row numbers as there are lanes.
+    type Ids: Ids<Token = Self::Token, Mask = Self::Mask>;
 
     /// `x` in every lane.
     fn splat(s: Self::Token, x: T) -> Self;
@@ -165,7 +169,84 @@ pub trait Vector<T: Element>: Copy + Add<Output = Self> {
     /// [`Vector::write`] past the caches where the address allows it: a multiple of 16 bytes, best of 64. The caller
     /// calls [`fence`] before another thread may read what was written.
     fn stream(self, out: &mut [MaybeUninit<T>]);
+    /// `if a < b { a } else { b }` a lane.
+    fn min(self, b: Self) -> Self;
+    /// `if a > b { a } else { b }` a lane.
+    fn max(self, b: Self) -> Self;
+    /// `a < b` a lane.
+    fn lt(self, b: Self) -> Self::Mask;
+    /// `a <= b` a lane.
+    fn le(self, b: Self) -> Self::Mask;
+    /// `if mask { a } else { b }` a lane.
+    fn select(mask: Self::Mask, a: Self, b: Self) -> Self;
 }
+
+/// A truth value a lane.
+pub trait Mask: Copy {
+    /// Both, a lane.
+    fn and(self, b: Self) -> Self;
+    /// Either, a lane.
+    fn or(self, b: Self) -> Self;
+    /// One bit a lane, the first lane lowest.
+    fn bits(self) -> u32;
+}
+
+/// A row number (`u32`) a lane, beside the vectors whose comparisons they follow.
+pub trait Ids: Copy {
+    /// The level's token.
+    type Token: Simd;
+    /// The truth values of the vector beside.
+    type Mask: Mask;
+
+    /// `id` in every lane.
+    fn all(s: Self::Token, id: u32) -> Self;
+    /// The first `LANES` numbers of `ids`.
+    fn read(s: Self::Token, ids: &[u32]) -> Self;
+    /// Into the first `LANES` numbers of `out`.
+    fn put(self, out: &mut [u32]);
+    /// `a < b` a lane.
+    fn below(self, b: Self) -> Self::Mask;
+    /// `if mask { a } else { b }` a lane.
+    fn choose(mask: Self::Mask, a: Self, b: Self) -> Self;
+}
+
+/// The row numbers beside a level's vectors of `T`.
+pub type IdsOf<T, S> = <<S as Simd>::V<T> as Vector<T>>::Ids;
+
+/// Row numbers beside `f64` lanes are `f64`, which holds every `u32`: they compare and select as the lanes do.
+macro_rules! ids_in_f64 {
+    ($name:ident, $token:ty) => {
+        impl $crate::simd::Ids for $name {
+            type Token = $token;
+            type Mask = <Self as Vector<f64>>::Mask;
+
+            #[inline(always)]
+            fn all(s: $token, id: u32) -> Self {
+                <Self as Vector<f64>>::splat(s, f64::from(id))
+            }
+            #[inline(always)]
+            fn read(s: $token, ids: &[u32]) -> Self {
+                let ids: [u32; 8] = *ids.first_chunk().expect("a vector's lanes");
+                <Self as Vector<f64>>::load(s, &ids.map(f64::from))
+            }
+            #[inline(always)]
+            fn put(self, out: &mut [u32]) {
+                let mut ids = [0.0; 8];
+                <Self as Vector<f64>>::store(self, &mut ids);
+                out[..8].copy_from_slice(&ids.map(|id| id as u32));
+            }
+            #[inline(always)]
+            fn below(self, b: Self) -> Self::Mask {
+                <Self as Vector<f64>>::lt(self, b)
+            }
+            #[inline(always)]
+            fn choose(mask: Self::Mask, a: Self, b: Self) -> Self {
+                <Self as Vector<f64>>::select(mask, a, b)
+            }
+        }
+    };
+}
+pub(crate) use ids_in_f64;
 
 /// Asks for every cache line of `x`, ahead of its use.
 #[inline(always)]

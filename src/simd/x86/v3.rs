@@ -1,14 +1,30 @@
 //! [`Level::V3`](crate::Level::V3): a logical vector is two ymm registers, a partial one is a pair of lane masks.
 
 use super::{V3, stream_slice};
-use crate::simd::Vector;
+use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
-use std::ops::Add;
+use std::ops::{Add, Mul, Sub};
+
+macro_rules! operator {
+    ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$intrinsic(self.0[0], b.0[0]), $intrinsic(self.0[1], b.0[1])] })
+            }
+        }
+    };
+}
 
 macro_rules! vector {
-    ($name:ident, $t:ty, $lanes:literal, $register:ty, $int:ty, $set1:ident, $load:ident, $load_masked:ident,
-     $store:ident, $store_masked:ident, $stream:ident, $add:ident) => {
+    ($name:ident: [$t:ty; $lanes:literal], $register:ty, lane mask $int:ty, ids $ids:ty;
+     set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
+     store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
+     mul: $mul:ident, min: $min:ident, max: $max:ident, and: $and:ident, or: $or:ident,
+     movemask: $movemask:ident, cmp: $cmp:ident, blend: $blend:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name([$register; 2]);
 
@@ -65,17 +81,33 @@ macro_rules! vector {
             }
         }
 
-        impl Add for $name {
-            type Output = Self;
+        operator!($name, Add, add, $add);
+        operator!($name, Sub, sub, $sub);
+        operator!($name, Mul, mul, $mul);
+
+        impl Mask for $name {
             #[inline(always)]
-            fn add(self, b: Self) -> Self {
+            fn and(self, b: Self) -> Self {
                 // SAFETY: a vector of this level exists.
-                Self(unsafe { [$add(self.0[0], b.0[0]), $add(self.0[1], b.0[1])] })
+                Self(unsafe { [$and(self.0[0], b.0[0]), $and(self.0[1], b.0[1])] })
+            }
+            #[inline(always)]
+            fn or(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$or(self.0[0], b.0[0]), $or(self.0[1], b.0[1])] })
+            }
+            #[inline(always)]
+            fn bits(self) -> u32 {
+                // SAFETY: a vector of this level exists.
+                let halves = unsafe { [$movemask(self.0[0]), $movemask(self.0[1])] };
+                halves[0] as u32 | (halves[1] as u32) << Self::HALF
             }
         }
 
         impl Vector<$t> for $name {
             type Token = V3;
+            type Mask = Self;
+            type Ids = $ids;
 
             #[inline(always)]
             fn splat(_: V3, x: $t) -> Self {
@@ -134,35 +166,100 @@ macro_rules! vector {
                     stream_slice(&lanes, &mut out[..$lanes]);
                 }
             }
+            #[inline(always)]
+            fn min(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists. The instruction gives `b` where lanes do not compare.
+                Self(unsafe { [$min(self.0[0], b.0[0]), $min(self.0[1], b.0[1])] })
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                // SAFETY: as in `min`.
+                Self(unsafe { [$max(self.0[0], b.0[0]), $max(self.0[1], b.0[1])] })
+            }
+            #[inline(always)]
+            fn lt(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$cmp::<_CMP_LT_OQ>(self.0[0], b.0[0]), $cmp::<_CMP_LT_OQ>(self.0[1], b.0[1])] })
+            }
+            #[inline(always)]
+            fn le(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$cmp::<_CMP_LE_OQ>(self.0[0], b.0[0]), $cmp::<_CMP_LE_OQ>(self.0[1], b.0[1])] })
+            }
+            #[inline(always)]
+            fn select(mask: Self, a: Self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$blend(b.0[0], a.0[0], mask.0[0]), $blend(b.0[1], a.0[1], mask.0[1])] })
+            }
         }
     };
 }
 
-vector!(
-    V3F32,
-    f32,
-    16,
-    __m256,
-    i32,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_maskload_ps,
-    _mm256_storeu_ps,
-    _mm256_maskstore_ps,
-    _mm256_stream_ps,
-    _mm256_add_ps
-);
-vector!(
-    V3F64,
-    f64,
-    8,
-    __m256d,
-    i64,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_maskload_pd,
-    _mm256_storeu_pd,
-    _mm256_maskstore_pd,
-    _mm256_stream_pd,
-    _mm256_add_pd
-);
+vector! {
+    V3F32: [f32; 16], __m256, lane mask i32, ids V3Ids32;
+    set1: _mm256_set1_ps, load: _mm256_loadu_ps, load_masked: _mm256_maskload_ps, store: _mm256_storeu_ps,
+    store_masked: _mm256_maskstore_ps, stream: _mm256_stream_ps, add: _mm256_add_ps, sub: _mm256_sub_ps,
+    mul: _mm256_mul_ps, min: _mm256_min_ps, max: _mm256_max_ps, and: _mm256_and_ps, or: _mm256_or_ps,
+    movemask: _mm256_movemask_ps, cmp: _mm256_cmp_ps, blend: _mm256_blendv_ps
+}
+vector! {
+    V3F64: [f64; 8], __m256d, lane mask i64, ids V3F64;
+    set1: _mm256_set1_pd, load: _mm256_loadu_pd, load_masked: _mm256_maskload_pd, store: _mm256_storeu_pd,
+    store_masked: _mm256_maskstore_pd, stream: _mm256_stream_pd, add: _mm256_add_pd, sub: _mm256_sub_pd,
+    mul: _mm256_mul_pd, min: _mm256_min_pd, max: _mm256_max_pd, and: _mm256_and_pd, or: _mm256_or_pd,
+    movemask: _mm256_movemask_pd, cmp: _mm256_cmp_pd, blend: _mm256_blendv_pd
+}
+ids_in_f64!(V3F64, V3);
+
+/// Row numbers beside `f32` lanes, with the top bit flipped so that signed comparison orders them.
+#[derive(Clone, Copy)]
+pub struct V3Ids32([__m256i; 2]);
+
+impl V3Ids32 {
+    #[inline(always)]
+    fn flip(self) -> Self {
+        // SAFETY: a vector of this level exists.
+        unsafe {
+            let top = _mm256_set1_epi32(i32::MIN);
+            Self([_mm256_xor_si256(self.0[0], top), _mm256_xor_si256(self.0[1], top)])
+        }
+    }
+}
+
+impl Ids for V3Ids32 {
+    type Token = V3;
+    type Mask = V3F32;
+
+    #[inline(always)]
+    fn all(_: V3, id: u32) -> Self {
+        // SAFETY: a token of this level exists.
+        Self([unsafe { _mm256_set1_epi32(id as i32) }; 2]).flip()
+    }
+    #[inline(always)]
+    fn read(_: V3, ids: &[u32]) -> Self {
+        assert!(ids.len() >= 16, "a vector's lanes");
+        let ids = ids.as_ptr().cast::<__m256i>();
+        // SAFETY: a token of this level exists; the slice holds a vector, and the loads take any address.
+        Self(unsafe { [_mm256_loadu_si256(ids), _mm256_loadu_si256(ids.add(1))] }).flip()
+    }
+    #[inline(always)]
+    fn put(self, out: &mut [u32]) {
+        assert!(out.len() >= 16, "a vector's lanes");
+        let (ids, out) = (self.flip(), out.as_mut_ptr().cast::<__m256i>());
+        // SAFETY: a vector of this level exists; the slice holds one, and the stores take any address.
+        unsafe {
+            _mm256_storeu_si256(out, ids.0[0]);
+            _mm256_storeu_si256(out.add(1), ids.0[1]);
+        }
+    }
+    #[inline(always)]
+    fn below(self, b: Self) -> V3F32 {
+        // SAFETY: a vector of this level exists.
+        V3F32([0, 1].map(|half| unsafe { _mm256_castsi256_ps(_mm256_cmpgt_epi32(b.0[half], self.0[half])) }))
+    }
+    #[inline(always)]
+    fn choose(mask: V3F32, a: Self, b: Self) -> Self {
+        // SAFETY: a vector of this level exists.
+        Self([0, 1].map(|half| unsafe { _mm256_blendv_epi8(b.0[half], a.0[half], _mm256_castps_si256(mask.0[half])) }))
+    }
+}

@@ -1,14 +1,29 @@
 //! [`Level::V4`](crate::Level::V4): a logical vector is one zmm register, a partial one is a mask.
 
 use super::{LINE, V4, stream_slice};
-use crate::simd::Vector;
+use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
-use std::ops::Add;
+use std::ops::{Add, Mul, Sub};
+
+macro_rules! operator {
+    ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $intrinsic(self.0, b.0) })
+            }
+        }
+    };
+}
 
 macro_rules! vector {
-    ($name:ident, $t:ty, $lanes:literal, $register:ty, $mask:ty, $set1:ident, $load:ident, $load_masked:ident,
-     $store:ident, $store_masked:ident, $stream:ident, $add:ident) => {
+    ($name:ident: [$t:ty; $lanes:literal], $register:ty, mask $mask:ty, ids $ids:ty;
+     set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
+     store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
+     mul: $mul:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name($register);
 
@@ -22,17 +37,29 @@ macro_rules! vector {
             }
         }
 
-        impl Add for $name {
-            type Output = Self;
+        operator!($name, Add, add, $add);
+        operator!($name, Sub, sub, $sub);
+        operator!($name, Mul, mul, $mul);
+
+        impl Mask for $mask {
             #[inline(always)]
-            fn add(self, b: Self) -> Self {
-                // SAFETY: a vector of this level exists.
-                Self(unsafe { $add(self.0, b.0) })
+            fn and(self, b: Self) -> Self {
+                self & b
+            }
+            #[inline(always)]
+            fn or(self, b: Self) -> Self {
+                self | b
+            }
+            #[inline(always)]
+            fn bits(self) -> u32 {
+                u32::from(self)
             }
         }
 
         impl Vector<$t> for $name {
             type Token = V4;
+            type Mask = $mask;
+            type Ids = $ids;
 
             #[inline(always)]
             fn splat(_: V4, x: $t) -> Self {
@@ -84,35 +111,84 @@ macro_rules! vector {
                     stream_slice(&lanes, &mut out[..$lanes]);
                 }
             }
+            #[inline(always)]
+            fn min(self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists. The instruction gives `b` where lanes do not compare.
+                Self(unsafe { $min(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self {
+                // SAFETY: as in `min`.
+                Self(unsafe { $max(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn lt(self, b: Self) -> $mask {
+                // SAFETY: a vector of this level exists.
+                unsafe { $cmp::<_CMP_LT_OQ>(self.0, b.0) }
+            }
+            #[inline(always)]
+            fn le(self, b: Self) -> $mask {
+                // SAFETY: a vector of this level exists.
+                unsafe { $cmp::<_CMP_LE_OQ>(self.0, b.0) }
+            }
+            #[inline(always)]
+            fn select(mask: $mask, a: Self, b: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $mov(b.0, mask, a.0) })
+            }
         }
     };
 }
 
-vector!(
-    V4F32,
-    f32,
-    16,
-    __m512,
-    u16,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_maskz_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_mask_storeu_ps,
-    _mm512_stream_ps,
-    _mm512_add_ps
-);
-vector!(
-    V4F64,
-    f64,
-    8,
-    __m512d,
-    u8,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_maskz_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_mask_storeu_pd,
-    _mm512_stream_pd,
-    _mm512_add_pd
-);
+vector! {
+    V4F32: [f32; 16], __m512, mask u16, ids V4Ids32;
+    set1: _mm512_set1_ps, load: _mm512_loadu_ps, load_masked: _mm512_maskz_loadu_ps, store: _mm512_storeu_ps,
+    store_masked: _mm512_mask_storeu_ps, stream: _mm512_stream_ps, add: _mm512_add_ps, sub: _mm512_sub_ps,
+    mul: _mm512_mul_ps, min: _mm512_min_ps, max: _mm512_max_ps, cmp: _mm512_cmp_ps_mask,
+    mov: _mm512_mask_mov_ps
+}
+vector! {
+    V4F64: [f64; 8], __m512d, mask u8, ids V4F64;
+    set1: _mm512_set1_pd, load: _mm512_loadu_pd, load_masked: _mm512_maskz_loadu_pd, store: _mm512_storeu_pd,
+    store_masked: _mm512_mask_storeu_pd, stream: _mm512_stream_pd, add: _mm512_add_pd, sub: _mm512_sub_pd,
+    mul: _mm512_mul_pd, min: _mm512_min_pd, max: _mm512_max_pd, cmp: _mm512_cmp_pd_mask,
+    mov: _mm512_mask_mov_pd
+}
+ids_in_f64!(V4F64, V4);
+
+/// Row numbers beside `f32` lanes.
+#[derive(Clone, Copy)]
+pub struct V4Ids32(__m512i);
+
+impl Ids for V4Ids32 {
+    type Token = V4;
+    type Mask = u16;
+
+    #[inline(always)]
+    fn all(_: V4, id: u32) -> Self {
+        // SAFETY: a token of this level exists.
+        Self(unsafe { _mm512_set1_epi32(id as i32) })
+    }
+    #[inline(always)]
+    fn read(_: V4, ids: &[u32]) -> Self {
+        assert!(ids.len() >= 16, "a vector's lanes");
+        // SAFETY: a token of this level exists; the slice holds a vector.
+        Self(unsafe { _mm512_loadu_si512(ids.as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn put(self, out: &mut [u32]) {
+        assert!(out.len() >= 16, "a vector's lanes");
+        // SAFETY: a vector of this level exists; the slice holds one.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), self.0) }
+    }
+    #[inline(always)]
+    fn below(self, b: Self) -> u16 {
+        // SAFETY: a vector of this level exists.
+        unsafe { _mm512_cmplt_epu32_mask(self.0, b.0) }
+    }
+    #[inline(always)]
+    fn choose(mask: u16, a: Self, b: Self) -> Self {
+        // SAFETY: a vector of this level exists.
+        Self(unsafe { _mm512_mask_mov_epi32(b.0, mask, a.0) })
+    }
+}
