@@ -178,7 +178,7 @@ impl<D: Dimension, X: Dimension> Grouped<D, X> {
     /// How results of `width` channels are cut, whose groups read all their rows.
     pub(super) fn cut<T>(&self, width: usize) -> Cut {
         let plan = &self.plan;
-        let row_bytes = width * size_of::<T>();
+        let row_bytes = (width * size_of::<T>()).max(1);
         let per_group = (plan.per_batch / self.groups.count().max(1)).max(1);
         let tile = plan.tuning.tile.unwrap_or((TILE_BYTES / per_group).div_ceil(row_bytes).max(1));
         Cut { group: self.groups.count(), tile, width, parallel: plan.parallel(plan.indices.len() * row_bytes) }

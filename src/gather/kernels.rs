@@ -4,7 +4,8 @@
 //! Rows are `width` elements side by side. Sums take one operation an element and row, in the order that the rows come,
 //! and never fuse: they are equal, bit for bit, to the naive loop at every level.
 
-use super::extremes::Extremes;
+use super::choices::Choices;
+use super::maps::Maps;
 use super::plan::ABSENT;
 use super::terms::{Owned, Sources, Terms, Weighted, fold_rows};
 use crate::buffer::Tile;
@@ -28,7 +29,7 @@ pub struct Traffic {
 }
 
 /// The kernels of this family, compiled here once for `f32` and `f64`.
-pub trait Kernels: Element + Extremes {
+pub trait Kernels: Element + Choices + Maps {
     /// `tile[k] = x[indices[k]]`, or `padding` where the index is [`ABSENT`].
     fn copy_rows(
         level: Level,

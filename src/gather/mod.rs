@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Gather`] | `y[b, .., :] = x[b, indices[b, ..], :]` | `gx[b, n, :]` = sum of `gy[b, .., :]` where the index is `n` |
 //! | [`Weighted`] | `y[b, p, :]` = sum of `w[b, p, s] x[b, indices[b, p, s], :]` | to `x` as above, to `w` the dot products |
+//! | [`Pooled`] | sum, mean, max or min over s of `x[b, indices[b, p, s], :]` | to the rows that were added or chosen |
 //!
 //! # Why it is fast
 //!
@@ -19,19 +20,26 @@
 //! `kernels` (copy, add, multiply), `terms` (fold in registers) and `extremes` (choose). `reduce` holds the sums at rows that
 //! every adjoint needs. The operators are `rows`, `weighted`.
 
-mod extremes;
+mod choices;
+mod choose;
 mod groups;
 mod inverse;
 mod kernels;
+mod maps;
 mod plan;
+mod pool;
+mod pool_extremes;
 mod reduce;
 mod rows;
 mod terms;
 mod weighted;
 
+pub use choices::Extremum;
+pub use choose::{Extremes, Ties};
 pub(crate) use kernels::Kernels;
 pub use plan::{Index, OutOfRange};
 #[doc(hidden)]
 pub use plan::{Reduction, Tuning};
+pub use pool::{Linear, Pooled};
 pub use rows::{Gather, index_points, index_points_adjoint};
 pub use weighted::{Weighted, WeightedGradients};

@@ -65,7 +65,7 @@ pub struct Chosen<'a, T> {
 }
 
 /// The kernels of this file, compiled here once for `f32` and `f64`.
-pub trait Extremes: Element {
+pub trait Choices: Element {
     /// The extreme element of every channel of every group, and its number; `empty` and [`ABSENT`] where all is padding.
     #[expect(clippy::too_many_arguments, reason = "a kernel")]
     fn choose_rows(
@@ -98,7 +98,7 @@ pub trait Extremes: Element {
 }
 
 macro_rules! kernels {
-    ($($t:ty),*) => { $(impl Extremes for $t {
+    ($($t:ty),*) => { $(impl Choices for $t {
         fn choose_rows(
             level: Level,
             which: Extremum,
