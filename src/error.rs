@@ -43,18 +43,19 @@ pub enum Error {
         /// The number of rows it must be below.
         bound: usize,
     },
-    /// An offset does not lie between the one before it and the number of entries; the first is 0, the last that number.
+    /// An offset does not lie between the one before it and the number of entries (the first is 0, the last that number),
+    /// or a length is not among those that leave the sum of all at that number.
     #[error("{argument}[{position}] = {value}, expected {least} to {most}")]
     Offset {
         /// The argument's name.
         argument: &'static str,
-        /// The position of the offset.
+        /// Its position.
         position: usize,
-        /// The offset.
+        /// Its value.
         value: i128,
-        /// The least offset that could stand there.
+        /// The least value that could stand there.
         least: usize,
-        /// The largest offset that could stand there.
+        /// The largest value that could stand there.
         most: usize,
     },
     /// A size or a product of sizes does not fit.

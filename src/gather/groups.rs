@@ -1,7 +1,7 @@
 //! Indices in groups: `S` to a group, or as many as offsets say. Sums of the rows that a group names.
 
 use super::kernels::Traffic;
-use super::plan::{Index, LIMIT, OutOfRange, Plan, Tuning, check_count};
+use super::plan::{Index, OutOfRange, Plan, Tuning, check_count};
 use super::reduce::Spread;
 use super::rows::{PREFETCH_BYTES, TILE_BYTES};
 use super::terms::{Owner, Sources, Terms};
@@ -36,24 +36,24 @@ impl Groups {
         Ok(Self { offsets, owners: Owners::Even(size as u32) })
     }
 
-    /// Groups of the entries that lie between `offsets`, the last of which must be `entries` where that is known.
-    pub(super) fn ragged<O: Index>(offsets: &ArrayView1<'_, O>, entries: Option<usize>) -> Result<Self> {
+    /// Groups of the entries that lie between `offsets`, which ascend from 0 to `entries`.
+    pub(super) fn ragged<O: Index>(offsets: &ArrayView1<'_, O>, entries: usize) -> Result<Self> {
         let argument = "offsets";
         let Some(count) = offsets.len().checked_sub(1) else {
             return Err(Error::Shape { argument, found: vec![0], expected: vec![1] });
         };
         check_count("groups", count)?;
-        let last = entries.unwrap_or(LIMIT);
+        check_count("entries", entries)?;
         let mut checked: Vec<u32> = reserved(count + 1)?;
         for (position, offset) in offsets.iter().enumerate() {
             let least = checked.last().map_or(0, |&before| before as usize);
-            let most = if position == 0 { 0 } else { last };
+            let most = if position == 0 { 0 } else { entries };
             match offset.row(most + 1) {
                 Some(offset) if offset >= least => checked.push(offset as u32),
                 _ => return Err(Error::Offset { argument, position, value: offset.value(), least, most }),
             }
         }
-        if let (Some(entries), Some(&value)) = (entries, checked.last())
+        if let Some(&value) = checked.last()
             && value as usize != entries
         {
             let value = i128::from(value);
@@ -62,8 +62,30 @@ impl Groups {
         Self::listed(checked)
     }
 
+    /// Groups of these lengths, whose sum is `entries`.
+    pub(super) fn of_lengths<I: Index>(lengths: &ArrayView1<'_, I>, entries: usize) -> Result<Self> {
+        let argument = "lengths";
+        check_count("groups", lengths.len())?;
+        check_count("entries", entries)?;
+        let mut offsets = reserved(lengths.len() + 1)?;
+        offsets.push(0);
+        let mut left = entries;
+        for (position, length) in lengths.iter().enumerate() {
+            let least = if position + 1 == lengths.len() { left } else { 0 };
+            match length.row(left + 1) {
+                Some(length) if length >= least => left -= length,
+                _ => return Err(Error::Offset { argument, position, value: length.value(), least, most: left }),
+            }
+            offsets.push((entries - left) as u32);
+        }
+        if left > 0 {
+            return Err(Error::Shape { argument, found: vec![0], expected: vec![1] });
+        }
+        Self::listed(offsets)
+    }
+
     /// Groups between `offsets`, which ascend from 0.
-    pub(super) fn listed(offsets: Vec<u32>) -> Result<Self> {
+    fn listed(offsets: Vec<u32>) -> Result<Self> {
         let mut owners = reserved(offsets.last().map_or(0, |&entries| entries as usize))?;
         for (group, ends) in (0..).zip(offsets.windows(2)) {
             owners.resize(ends[1] as usize, group);
@@ -81,6 +103,14 @@ impl Groups {
         match &self.owners {
             Owners::Even(size) => Owner::Even(*size),
             Owners::Listed(owners) => Owner::Listed(owners),
+        }
+    }
+
+    /// The offsets and, where they are listed, the group of every entry.
+    pub(super) fn into_parts(self) -> (Vec<u32>, Vec<u32>) {
+        match self.owners {
+            Owners::Even(_) => (self.offsets, Vec::new()),
+            Owners::Listed(owners) => (self.offsets, owners),
         }
     }
 }
@@ -130,8 +160,7 @@ impl Grouped<Ix1, Ix2> {
         rows: usize,
         policy: OutOfRange,
     ) -> Result<Self> {
-        check_count("indices", indices.len())?;
-        let groups = Groups::ragged(offsets, Some(indices.len()))?;
+        let groups = Groups::ragged(offsets, indices.len())?;
         Self::new(Plan::new("indices", indices, 1, rows, policy)?, groups, indices.raw_dim())
     }
 }
@@ -237,6 +266,7 @@ impl<D: Dimension, X: Dimension> Grouped<D, X> {
             owner: self.groups.owner(),
             weights,
             mean: false,
+            product: false,
         };
         spread.reduce(grad_x)
     }

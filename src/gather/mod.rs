@@ -5,6 +5,7 @@
 //! | [`Gather`] | `y[b, .., :] = x[b, indices[b, ..], :]` | `gx[b, n, :]` = sum of `gy[b, .., :]` where the index is `n` |
 //! | [`Weighted`] | `y[b, p, :]` = sum of `w[b, p, s] x[b, indices[b, p, s], :]` | to `x` as above, to `w` the dot products |
 //! | [`Pooled`] | sum, mean, max or min over s of `x[b, indices[b, p, s], :]` | to the rows that were added or chosen |
+//! | [`Segments`] | sum, mean, product, max, min, softmax, log-sum-exp of rows by segment | to the rows |
 //!
 //! # Why it is fast
 //!
@@ -16,9 +17,10 @@
 //!
 //! # How it is laid out
 //!
-//! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are in
-//! `kernels` (copy, add, multiply), `terms` (fold in registers) and `extremes` (choose). `reduce` holds the sums at rows that
-//! every adjoint needs. The operators are `rows`, `weighted`.
+//! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are
+//! in `kernels` (copy, add, multiply), `terms` (fold in registers), `choices` (max and min) and `maps` (element by element).
+//! `reduce` holds the sums at rows that every adjoint needs, `choose` the choice that pooling and segments share. The
+//! operators are `rows`, `weighted`, `pool` and `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
 
 mod choices;
 mod choose;
@@ -31,6 +33,9 @@ mod pool;
 mod pool_extremes;
 mod reduce;
 mod rows;
+mod segment;
+mod segment_exp;
+mod segment_extremes;
 mod terms;
 mod weighted;
 
@@ -42,4 +47,5 @@ pub use plan::{Index, OutOfRange};
 pub use plan::{Reduction, Tuning};
 pub use pool::{Linear, Pooled};
 pub use rows::{Gather, index_points, index_points_adjoint};
+pub use segment::Segments;
 pub use weighted::{Weighted, WeightedGradients};

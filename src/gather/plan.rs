@@ -138,6 +138,20 @@ impl Plan {
         })
     }
 
+    /// A plan of one batch whose indices ascend: `indices` lists the row that each position between `offsets` names.
+    pub(super) fn of_sorted(offsets: Vec<u32>, indices: Vec<u32>) -> Result<Self> {
+        Ok(Self {
+            level: Level::current()?,
+            tuning: Tuning::default(),
+            batches: 1,
+            rows: offsets.len() - 1,
+            per_batch: indices.len(),
+            indices,
+            fill: 0.0,
+            inverse: OnceLock::from(Inverse::of_sorted(offsets)),
+        })
+    }
+
     /// The shape of `rows` rows of `channels` a batch: (B, `rows`, C), or (`rows`, C) where `X` has two axes.
     pub(super) fn shape<X: Dimension>(&self, rows: usize, channels: usize) -> Vec<usize> {
         match X::NDIM {

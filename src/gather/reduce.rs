@@ -47,12 +47,15 @@ pub(super) struct Spread<'a, T> {
     pub(super) weights: Option<&'a [T]>,
     /// Whether sums are divided by the number of their terms.
     pub(super) mean: bool,
+    /// Whether to multiply, from 1. The source is dense then.
+    pub(super) product: bool,
 }
 
 impl<'a, T: Real> Spread<'a, T> {
     /// The rows of `source` (B, M, `width`), one a position.
     pub(super) fn of_positions(plan: &'a Plan, source: Rows<'a, T>, width: usize) -> Self {
-        Self { plan, source, groups: plan.per_batch, width, owner: Owner::Each, weights: None, mean: false }
+        let (groups, owner) = (plan.per_batch, Owner::Each);
+        Self { plan, source, groups, width, owner, weights: None, mean: false, product: false }
     }
 
     /// Sums into `out` (B, N, `width`).
@@ -61,8 +64,9 @@ impl<'a, T: Real> Spread<'a, T> {
         if plan.batches * plan.rows == 0 || self.width == 0 {
             return Filled::NOTHING;
         }
-        match (reduction::<T>(plan, self.width), &self.source) {
-            (Reduction::Inverse, Rows::Dense(source)) => self.by_inverse(source, out),
+        let inverse = self.product || reduction::<T>(plan, self.width) == Reduction::Inverse;
+        match &self.source {
+            Rows::Dense(source) if inverse => self.by_inverse(source, out),
             _ => self.by_slab(out),
         }
     }
@@ -128,7 +132,7 @@ impl<'a, T: Real> Spread<'a, T> {
             };
             let sum = |rows: Range<usize>, channels: Range<usize>, tile: &mut Tile<'_, T>| {
                 let offsets = &offsets[rows.start..=rows.end];
-                let rows = Sources { width, offsets, terms, product: false, mean: self.mean };
+                let rows = Sources { width, offsets, terms, product: self.product, mean: self.mean };
                 T::fold_rows(plan.level, source, rows, channels, traffic, tile);
             };
             let is_hub = |&row: &usize| (offsets[row + 1] - offsets[row]) as usize >= hub;
@@ -154,10 +158,10 @@ pub(super) fn reduction<T>(plan: &Plan, width: usize) -> Reduction {
     plan.tuning.reduction.unwrap_or(if slab { Reduction::Slab } else { Reduction::Inverse })
 }
 
-/// How a reduction by the inverse is cut, for rows of `width`, not 0.
+/// How a reduction by the inverse is cut, for rows of `width`.
 pub(super) fn inverse_cut<T>(plan: &Plan, width: usize) -> Cut {
-    let row_bytes = width * size_of::<T>();
-    let read = (plan.per_batch / plan.rows).max(1) * row_bytes;
+    let row_bytes = (width * size_of::<T>()).max(1);
+    let read = (plan.per_batch / plan.rows.max(1)).max(1) * row_bytes;
     let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes).min(READ_BYTES.div_ceil(read)));
     Cut { group: plan.rows, tile, width, parallel: plan.parallel(plan.indices.len() * row_bytes) }
 }

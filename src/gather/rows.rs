@@ -212,48 +212,50 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     }
 
     fn copy<T: Real>(&self, x: &ArrayView<'_, T, X>, y: Output<'_, T>) -> Filled {
-        let plan = &self.plan;
-        let width = x.shape()[x.ndim() - 1];
-        if plan.indices.is_empty() || width == 0 {
-            return Filled::NOTHING;
-        }
-        let row_bytes = width * size_of::<T>();
-        let bytes = plan.indices.len() * row_bytes;
-        let traffic = Traffic {
-            stream: row_bytes.is_multiple_of(16) && plan.tuning.stream.unwrap_or(bytes > STREAM_BYTES),
-            prefetch: plan.tuning.prefetch.unwrap_or(plan.rows * row_bytes > PREFETCH_BYTES),
-        };
-        let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
-        let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel(bytes) };
-        let padding = vec![T::from_f64(plan.fill).expect("every f64 rounds to an element"); width];
-        let x = Rows::new(x);
-        for_each_tile(y, plan.indices.len(), &cut, &|batch, rows, tile| {
-            let indices = &plan.batch(batch)[rows];
-            let first = batch * plan.rows;
-            match &x {
-                Rows::Dense(x) => {
-                    let x = &x[first * width..][..plan.rows * width];
-                    T::copy_rows(plan.level, x, indices, &padding, traffic, tile);
-                }
-                strided => {
-                    let mut row = padding.clone();
-                    for &index in indices {
-                        if index == ABSENT {
-                            tile.push_slice(&padding);
-                        } else {
-                            strided.copy(first + index as usize, &mut row);
-                            tile.push_slice(&row);
-                        }
-                    }
-                }
-            }
-        })
+        copy_rows(&self.plan, &Rows::new(x), x.shape()[x.ndim() - 1], y)
     }
 
     fn sum<T: Real>(&self, grad_y: &ArrayView<'_, T, D::Larger>, grad_x: Output<'_, T>) -> Filled {
         let width = grad_y.shape()[grad_y.ndim() - 1];
         Spread::of_positions(&self.plan, Rows::new(grad_y), width).reduce(grad_x)
     }
+}
+
+/// The rows of `x` (B, N, `width`) that a plan's indices name, into `y` (B, M, `width`).
+pub(super) fn copy_rows<T: Real>(plan: &Plan, x: &Rows<'_, T>, width: usize, y: Output<'_, T>) -> Filled {
+    if plan.indices.is_empty() || width == 0 {
+        return Filled::NOTHING;
+    }
+    let row_bytes = width * size_of::<T>();
+    let bytes = plan.indices.len() * row_bytes;
+    let traffic = Traffic {
+        stream: row_bytes.is_multiple_of(16) && plan.tuning.stream.unwrap_or(bytes > STREAM_BYTES),
+        prefetch: plan.tuning.prefetch.unwrap_or(plan.rows * row_bytes > PREFETCH_BYTES),
+    };
+    let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
+    let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel(bytes) };
+    let padding = vec![T::from_f64(plan.fill).expect("every f64 rounds to an element"); width];
+    for_each_tile(y, plan.indices.len(), &cut, &|batch, rows, tile| {
+        let indices = &plan.batch(batch)[rows];
+        let first = batch * plan.rows;
+        match x {
+            Rows::Dense(x) => {
+                let x = &x[first * width..][..plan.rows * width];
+                T::copy_rows(plan.level, x, indices, &padding, traffic, tile);
+            }
+            strided => {
+                let mut row = padding.clone();
+                for &index in indices {
+                    if index == ABSENT {
+                        tile.push_slice(&padding);
+                    } else {
+                        strided.copy(first + index as usize, &mut row);
+                        tile.push_slice(&row);
+                    }
+                }
+            }
+        }
+    })
 }
 
 /// [`Gather::forward`] in one call: rows of `x` (B, N, C) at `indices` (B, ...), which must all lie in 0..N.
