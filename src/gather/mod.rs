@@ -20,10 +20,11 @@
 //! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are
 //! in `kernels` (copy, add, multiply), `terms` (fold in registers), `choices` (max and min) and `maps` (element by element).
 //! `reduce` holds the sums at rows that every adjoint needs, `choose` the choice that pooling and segments share. The
-//! operators are `rows`, `weighted`, `pool` and `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
+//! operators are `rows` and `compact`, `weighted`, `pool` and `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
 
 mod choices;
 mod choose;
+mod compact;
 mod groups;
 mod inverse;
 mod kernels;
@@ -41,6 +42,7 @@ mod weighted;
 
 pub use choices::Extremum;
 pub use choose::{Extremes, Ties};
+pub use compact::CompactGradient;
 pub(crate) use kernels::Kernels;
 pub use plan::{Index, OutOfRange};
 #[doc(hidden)]

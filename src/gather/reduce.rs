@@ -23,7 +23,7 @@ use std::ops::Range;
 const SLAB_BYTES: usize = 8 << 20;
 
 /// Bytes of sums that one task of the inverse reduction writes.
-const TILE_BYTES: usize = 256 << 10;
+pub(super) const TILE_BYTES: usize = 256 << 10;
 
 /// Bytes of sources that one task of the inverse reduction reads, as long as it has more than one row of sums.
 const READ_BYTES: usize = 4 << 20;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Rows, check_shape, elements};
 use crate::parallel::{Cut, for_each_tile};
 use crate::simd::Level;
-use ndarray::{Array, Array3, ArrayView, ArrayView3, ArrayViewMut, Dimension, Ix2, Ix3};
+use ndarray::{Array, Array3, ArrayView, ArrayView3, ArrayViewMut, Dimension, Ix2, Ix3, IxDyn};
 use std::marker::PhantomData;
 
 /// Bytes of output that one task writes.
@@ -51,7 +51,7 @@ pub(super) const PREFETCH_BYTES: usize = 1 << 20;
 /// # Ok::<(), pullback::Error>(())
 /// ```
 pub struct Gather<D, X = Ix3> {
-    plan: Plan,
+    pub(super) plan: Plan,
     /// The shape of the indices.
     shape: D,
     features: PhantomData<X>,
@@ -187,6 +187,36 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         self.adjoint_from(grad_y, grad_x, Start::Values)
     }
 
+    /// How many indices name each row: (B, N), or (N) unbatched. Padding is not counted, a clamped index counts for the row
+    /// that it stands for.
+    ///
+    /// The first call builds the inverse of the indices, O(indices + B x N), and keeps it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pullback::gather::{Gather, OutOfRange};
+    /// use pullback::ndarray::array;
+    ///
+    /// let gather = Gather::new(array![[0, 2, 2], [1, -1, 1]].view(), 3, OutOfRange::Skip { fill: 0.0 })?;
+    /// assert_eq!(gather.counts(), array![[1, 0, 2], [0, 2, 0]]);
+    /// # Ok::<(), pullback::Error>(())
+    /// ```
+    #[must_use]
+    pub fn counts(&self) -> Array<u32, X::Smaller> {
+        let inverse = self.plan.inverse();
+        let batches = (0..self.plan.batches).map(|batch| inverse.offsets(batch));
+        self.a_row(batches.flat_map(|offsets| offsets.windows(2).map(|ends| ends[1] - ends[0])).collect())
+    }
+
+    /// The array of a number a row of the features.
+    fn a_row(&self, numbers: Vec<u32>) -> Array<u32, X::Smaller> {
+        let shape = self.plan.shape::<X>(self.plan.rows, 0);
+        Array::from_shape_vec(IxDyn(&shape[..shape.len() - 1]), numbers)
+            .and_then(Array::into_dimensionality)
+            .expect("a number a row")
+    }
+
     fn adjoint_from<T: Real>(
         &self,
         grad_y: ArrayView<'_, T, D::Larger>,
@@ -205,7 +235,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     }
 
     /// Checks the shape of a gradient of the output and returns its channels.
-    fn check_gradient(&self, found: &[usize]) -> Result<usize> {
+    pub(super) fn check_gradient(&self, found: &[usize]) -> Result<usize> {
         let channels = found.last().copied().unwrap_or(0);
         check_shape("grad_y", found, &self.output_shape(channels))?;
         Ok(channels)
