@@ -1,0 +1,15 @@
+//! What the tests share: naive references, random problems, strided arrays, comparison of bits, levels, threads, files.
+
+// Every test file is a crate of its own and uses its part of this.
+#![allow(dead_code)]
+
+pub mod cells;
+pub mod files;
+pub mod gather;
+pub mod gather_case;
+pub mod gather_strategy;
+pub mod levels;
+pub mod random;
+pub mod strides;
+pub mod threads;
+pub mod values;
