@@ -29,7 +29,17 @@ COPY = r"vmov\w+"
 KERNELS = {
     ("gather", "copy_rows"): Kernel(COPY),
     ("gather", "add_rows"): Kernel("vadd{p}"),
-    ("gather", "sum_rows"): Kernel("vadd{p}"),
+    ("gather", "dot_rows"): Kernel("vmul{p}"),
+    ("gather", "add_and_dot_rows"): Kernel("vmul{p}"),
+    ("gather", "fold_rows"): Kernel("v(add|mul){p}"),
+    ("gather", "choose_rows"): Kernel("vcmp\\w*{p}"),
+    ("gather", "add_chosen"): Kernel("vadd{p}"),
+    ("gather", "share_rows"): Kernel("vdiv{p}"),
+    ("gather", "divide_rows"): Kernel("vdiv{p}"),
+    ("gather", "divide_by_totals"): Kernel("vdiv{p}"),
+    ("gather", "sum_products"): Kernel("vmul{p}"),
+    ("gather", "pull_softmax"): Kernel("vmul{p}"),
+    ("gather", "pull_products"): Kernel("vmul{p}"),
     ("kdtree", "extent"): Kernel("vmin{p}"),
     # It sorts a small sample.
     ("kdtree", "select"): Kernel(r"vcmp\w*{p}", calls=r"core::slice::sort::.*"),

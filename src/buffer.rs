@@ -62,8 +62,26 @@ impl<T: Pod> Buffer<T> {
     }
 
     /// The buffer, which `filled` says is written, as an array of `shape`.
-    pub(crate) fn finish<D: Dimension>(mut self, filled: Filled, shape: &[usize]) -> Array<T, D> {
+    pub(crate) fn finish<D: Dimension>(self, filled: Filled, shape: &[usize]) -> Array<T, D> {
         assert_eq!(filled.0, self.len, "every cell of an output is written");
+        self.written(shape)
+    }
+
+    /// [`Buffer::fill`] of two buffers at once.
+    pub(crate) fn fill_both<U: Pod, D: Dimension, E: Dimension>(
+        mut self,
+        mut other: Buffer<U>,
+        shapes: [&[usize]; 2],
+        write: impl FnOnce(&mut [MaybeUninit<T>], &mut [MaybeUninit<U>]) -> Filled,
+    ) -> (Array<T, D>, Array<U, E>) {
+        // Tiles are disjoint, so a sum that is full leaves no cell of either unwritten.
+        let filled = write(self.cells(), other.cells());
+        assert_eq!(filled.0, self.len + other.len, "every cell of both outputs is written");
+        (self.written(shapes[0]), other.written(shapes[1]))
+    }
+
+    /// The buffer as an array of `shape`; its cells have been counted as written.
+    fn written<D: Dimension>(mut self, shape: &[usize]) -> Array<T, D> {
         self.memory.spare_capacity_mut()[..self.offset].fill(MaybeUninit::new(T::zeroed()));
         // SAFETY: the padding was just written, and the `len` cells behind it: a `Filled` is made only by writers that
         // reached their ends, and counts their cells. It is this buffer's, since a call fills the buffers that it made.
@@ -90,7 +108,7 @@ pub(crate) struct Output<'a, T> {
     start: Start,
 }
 
-impl<'a, T: Element> Output<'a, T> {
+impl<'a, T: Pod + Send + Sync> Output<'a, T> {
     /// The cells of a [`Buffer`].
     pub(crate) fn fresh(cells: &'a mut [MaybeUninit<T>]) -> Self {
         Self { cells: Cells::Dense(cells), start: Start::Zero }
@@ -109,26 +127,6 @@ impl<'a, T: Element> Output<'a, T> {
         Self { cells, start }
     }
 
-    /// Cuts behind the first `rows` rows of `width` cells, or, where strides allow no cut there, as near as they do.
-    /// Returns the number of rows in the first part too. There are at least two rows.
-    pub(crate) fn split_near(self, rows: usize, width: usize) -> (Self, usize, Self) {
-        let start = self.start;
-        match self.cells {
-            Cells::Dense(cells) => {
-                let (a, b) = cells.split_at_mut(rows * width);
-                (Self { cells: Cells::Dense(a), start }, rows, Self { cells: Cells::Dense(b), start })
-            }
-            Cells::Strided(view) => {
-                let shape = view.shape();
-                let axis = shape.iter().position(|&n| n > 1).expect("an array of several rows");
-                let per_index: usize = shape[axis + 1..shape.len() - 1].iter().product();
-                let at = (rows / per_index).clamp(1, shape[axis] - 1);
-                let (a, b) = view.split_at(Axis(axis), at);
-                (Self { cells: Cells::Strided(a), start }, at * per_index, Self { cells: Cells::Strided(b), start })
-            }
-        }
-    }
-
     /// Runs a kernel on the whole of this output as one tile. Strided cells are computed in a dense copy.
     pub(crate) fn write(self, kernel: impl FnOnce(&mut Tile<'_, T>)) -> Filled {
         match self.cells {
@@ -139,7 +137,7 @@ impl<'a, T: Element> Output<'a, T> {
             }
             Cells::Strided(mut view) => {
                 let mut dense: Vec<T> = match self.start {
-                    Start::Zero => vec![T::zero(); view.len()],
+                    Start::Zero => vec![T::zeroed(); view.len()],
                     Start::Values => view.iter().copied().collect(),
                 };
                 let filled = Output::array(ArrayViewMut::from(&mut dense[..]), self.start).write(kernel);
@@ -147,6 +145,68 @@ impl<'a, T: Element> Output<'a, T> {
                 filled
             }
         }
+    }
+}
+
+/// What can be cut into parts that different tasks write.
+pub(crate) trait Split: Sized + Send {
+    /// Cuts behind the first `rows` rows of `width` cells, or, where strides allow no cut there, as near as they do.
+    /// Returns the number of rows in the first part too. There are at least two rows, of whole trailing axes.
+    fn split_near(self, rows: usize, width: usize) -> (Self, usize, Self);
+}
+
+impl<T: Pod + Send + Sync> Split for Output<'_, T> {
+    fn split_near(self, rows: usize, width: usize) -> (Self, usize, Self) {
+        let start = self.start;
+        match self.cells {
+            Cells::Dense(cells) => {
+                let (a, b) = cells.split_at_mut(rows * width);
+                (Self { cells: Cells::Dense(a), start }, rows, Self { cells: Cells::Dense(b), start })
+            }
+            Cells::Strided(view) => {
+                let shape = view.shape();
+                let axis = shape.iter().position(|&n| n > 1).expect("an array of several rows");
+                let per_index = shape[axis + 1..].iter().product::<usize>() / width;
+                let at = (rows / per_index).clamp(1, shape[axis] - 1);
+                let (a, b) = view.split_at(Axis(axis), at);
+                (Self { cells: Cells::Strided(a), start }, at * per_index, Self { cells: Cells::Strided(b), start })
+            }
+        }
+    }
+}
+
+/// Two outputs that are cut at the same rows. Their leading axes are equal as far as they count rows.
+pub(crate) struct Both<'a, 'b, A, B> {
+    pub first: Output<'a, A>,
+    pub second: Output<'b, B>,
+    /// Cells of a row of the second output.
+    pub width: usize,
+}
+
+impl<A: Pod + Send + Sync, B: Pod + Send + Sync> Both<'_, '_, A, B> {
+    /// Runs a kernel on the whole of both outputs as one tile each.
+    pub(crate) fn write(self, kernel: impl FnOnce(&mut Tile<'_, A>, &mut Tile<'_, B>)) -> Filled {
+        let mut second = Filled::NOTHING;
+        let first = self.first.write(|a| second = self.second.write(|b| kernel(a, b)));
+        first.and(second)
+    }
+}
+
+impl<A: Pod + Send + Sync, B: Pod + Send + Sync> Split for Both<'_, '_, A, B> {
+    fn split_near(self, rows: usize, width: usize) -> (Self, usize, Self) {
+        // A dense output can be cut where a strided one must be.
+        let (a, b, c, d, taken);
+        if matches!(self.first.cells, Cells::Strided(_)) {
+            (a, taken, b) = self.first.split_near(rows, width);
+            let (left, same, right) = self.second.split_near(taken, self.width);
+            assert_eq!(same, taken, "two outputs are cut at one row");
+            (c, d) = (left, right);
+        } else {
+            (c, taken, d) = self.second.split_near(rows, self.width);
+            (a, _, b) = self.first.split_near(taken, width);
+        }
+        let width = self.width;
+        (Self { first: a, second: c, width }, taken, Self { first: b, second: d, width })
     }
 }
 
@@ -243,7 +303,9 @@ impl<'a, T: Element> Tile<'a, T> {
         stream_slice(row, &mut self.cells[self.at..][..row.len()]);
         self.at += row.len();
     }
+}
 
+impl<'a, T: Pod + Send + Sync> Tile<'a, T> {
     /// Copies a row to the cursor.
     #[inline(always)]
     pub(crate) fn push_slice(&mut self, row: &[T]) {
@@ -270,7 +332,7 @@ impl<'a, T: Element> Tile<'a, T> {
     /// Every cell as a running sum: +0.0, or the caller's values. The tile counts as written.
     pub(crate) fn accumulators(&mut self) -> &mut [T] {
         if self.start == Start::Zero {
-            self.cells.fill(MaybeUninit::new(T::zero()));
+            self.cells.fill(MaybeUninit::new(T::zeroed()));
         }
         self.at = self.cells.len();
         // SAFETY: just filled, or initialised when the tile was made.

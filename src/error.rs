@@ -43,6 +43,21 @@ pub enum Error {
         /// The number of rows it must be below.
         bound: usize,
     },
+    /// An offset does not lie between the one before it and the number of entries (the first is 0, the last that number),
+    /// or a length is not among those that leave the sum of all at that number.
+    #[error("{argument}[{position}] = {value}, expected {least} to {most}")]
+    Offset {
+        /// The argument's name.
+        argument: &'static str,
+        /// Its position.
+        position: usize,
+        /// Its value.
+        value: i128,
+        /// The least value that could stand there.
+        least: usize,
+        /// The largest value that could stand there.
+        most: usize,
+    },
     /// A coordinate is infinite or not a number.
     #[error("{argument}{position:?} = {value} is not finite")]
     NonFinite {

@@ -1,7 +1,9 @@
-//! Input arrays of any strides, as rows.
+//! Input arrays of any strides, as rows, and the shapes of arrays.
 
 use crate::element::Element;
+use crate::error::{Error, Result};
 use ndarray::{ArrayView, ArrayViewD, Axis, Dimension};
+use std::borrow::Cow;
 
 /// The rows of an array: the last axis is a row, the leading axes count rows in row-major order.
 pub(crate) enum Rows<'a, T> {
@@ -49,4 +51,40 @@ impl<'a, T: Element> Rows<'a, T> {
 fn copy_fixed<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
     let from: &[T; N] = from.try_into().expect("a row");
     to.copy_from_slice(from);
+}
+
+/// The cells of an array in row-major order: its own where they lie so, else a copy.
+pub(crate) fn dense<'a, T: Copy, D: Dimension>(view: &'a ArrayView<'_, T, D>) -> Result<Cow<'a, [T]>> {
+    if let Some(cells) = view.as_slice() {
+        return Ok(Cow::Borrowed(cells));
+    }
+    let mut cells = Vec::new();
+    let bytes = view.len().saturating_mul(size_of::<T>());
+    cells.try_reserve_exact(view.len()).map_err(|_| Error::Allocation { bytes })?;
+    cells.extend(view.iter().copied());
+    Ok(Cow::Owned(cells))
+}
+
+/// Refuses a shape that is not the expected one.
+pub(crate) fn check_shape(argument: &'static str, found: &[usize], expected: &[usize]) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Shape { argument, found: found.to_vec(), expected: expected.to_vec() })
+}
+
+/// The number of elements of an array of `shape`, whose bytes an allocation can hold.
+pub(crate) fn elements<T>(shape: &[usize]) -> Result<usize> {
+    let limit = isize::MAX as usize / size_of::<T>();
+    let product = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
+    match product {
+        // Empty whatever the other axes say.
+        _ if shape.contains(&0) => Ok(0),
+        Some(elements) if elements <= limit => Ok(elements),
+        _ => Err(Error::TooLarge {
+            argument: "elements of the output",
+            value: shape.iter().fold(1, |product: u128, &n| product.saturating_mul(n as u128)),
+            limit: limit as u128,
+        }),
+    }
 }

@@ -6,8 +6,8 @@
 //! is in.
 #![allow(unsafe_code, reason = "rows written in an order that is not that of memory")]
 
-use crate::buffer::{Filled, Output, Tile};
-use crate::element::Element;
+use crate::buffer::{Both, Filled, Output, Split, Tile};
+use bytemuck::Pod;
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -48,36 +48,47 @@ impl Cut {
 
 /// Runs `kernel` once a tile, with the group, the rows within it, and the tile. `rows` is the number of rows of `out`,
 /// not 0. A tile of strided memory may come in several parts.
-pub(crate) fn for_each_tile<T: Element>(
+pub(crate) fn for_each_tile<T: Pod + Send + Sync>(
     out: Output<'_, T>,
     rows: usize,
     cut: &Cut,
     kernel: &(impl Fn(usize, Range<usize>, &mut Tile<'_, T>) + Sync),
 ) -> Filled {
-    split(out, 0..rows, cut, kernel)
+    split(out, 0..rows, cut, &|out: Output<'_, T>, group, rows| out.write(|tile| kernel(group, rows, tile)))
 }
 
-fn split<T: Element>(
-    out: Output<'_, T>,
+/// [`for_each_tile`] of two outputs; `cut` speaks of the first.
+pub(crate) fn for_each_tile_of_both<A: Pod + Send + Sync, B: Pod + Send + Sync>(
+    out: Both<'_, '_, A, B>,
+    rows: usize,
+    cut: &Cut,
+    kernel: &(impl Fn(usize, Range<usize>, &mut Tile<'_, A>, &mut Tile<'_, B>) + Sync),
+) -> Filled {
+    split(out, 0..rows, cut, &|out: Both<'_, '_, A, B>, group, rows| out.write(|a, b| kernel(group, rows, a, b)))
+}
+
+/// Runs `write` once a tile, with the tile's part of `out`, the group, and the rows within it.
+fn split<O: Split>(
+    out: O,
     rows: Range<usize>,
     cut: &Cut,
-    kernel: &(impl Fn(usize, Range<usize>, &mut Tile<'_, T>) + Sync),
+    write: &(impl Fn(O, usize, Range<usize>) -> Filled + Sync),
 ) -> Filled {
     let (first, last) = (cut.tile_of(rows.start), cut.tile_of(rows.end - 1));
     if first == last {
         let group = rows.start / cut.group;
         let within = rows.start - group * cut.group..rows.end - group * cut.group;
-        return out.write(|tile| kernel(group, within, tile));
+        return write(out, group, within);
     }
     let middle = cut.first_row(first + (last - first).div_ceil(2));
     let (a, taken, b) = out.split_near(middle - rows.start, cut.width);
     let middle = rows.start + taken;
     let (left, right) = (rows.start..middle, middle..rows.end);
     if cut.parallel {
-        let (a, b) = rayon::join(|| split(a, left, cut, kernel), || split(b, right, cut, kernel));
+        let (a, b) = rayon::join(|| split(a, left, cut, write), || split(b, right, cut, write));
         a.and(b)
     } else {
-        split(a, left, cut, kernel).and(split(b, right, cut, kernel))
+        split(a, left, cut, write).and(split(b, right, cut, write))
     }
 }
 

@@ -46,6 +46,12 @@ impl Inverse {
         Self { rows, per_batch, offsets, order }
     }
 
+    /// The inverse of the positions 0, 1, ... of one batch, which name rows in ascending order, those between `offsets`.
+    pub(super) fn of_sorted(offsets: Vec<u32>) -> Self {
+        let per_batch = offsets.last().map_or(0, |&last| last as usize);
+        Self { rows: offsets.len() - 1, per_batch, offsets, order: (0..per_batch as u32).collect() }
+    }
+
     /// The offsets of a batch's rows, N + 1 of them, into [`Inverse::order`].
     pub(super) fn offsets(&self, batch: usize) -> &[u32] {
         &self.offsets[batch * (self.rows + 1)..][..self.rows + 1]

@@ -1,16 +1,23 @@
-//! The inner loops of this family, over plain rows: copy a row, add a row to a sum in memory, add rows in registers.
+//! The inner loops that move and add rows: copy a row, add a row to a sum in memory, fold rows in registers, multiply two
+//! rows into a dot product.
 //!
 //! Rows are `width` elements side by side. Sums take one operation an element and row, in the order that the rows come,
 //! and never fuse: they are equal, bit for bit, to the naive loop at every level.
 
 use super::plan::ABSENT;
+use super::scalars::Scalars;
+use super::terms::{Owned, Sources, Terms, Weighted, fold_rows};
+use super::{choices, maps};
 use crate::buffer::Tile;
 use crate::element::Element;
 use crate::simd::{Level, Simd, Vector, at, prefetch};
 use std::ops::Range;
 
 /// How many rows ahead to ask for: enough to cover the latency of memory, few enough to stay in the level-one cache.
-const AHEAD: usize = 12;
+pub(super) const AHEAD: usize = 12;
+
+/// No element type has more lanes.
+pub(super) const MOST_LANES: usize = 16;
 
 /// How rows are moved.
 #[derive(Clone, Copy)]
@@ -22,7 +29,7 @@ pub struct Traffic {
 }
 
 /// The kernels of this family, compiled here once for `f32` and `f64`.
-pub trait Kernels: Element {
+pub trait Kernels: Element + choices::Kernels + maps::Kernels + Scalars {
     /// `tile[k] = x[indices[k]]`, or `padding` where the index is [`ABSENT`].
     fn copy_rows(
         level: Level,
@@ -33,15 +40,35 @@ pub trait Kernels: Element {
         tile: &mut Tile<'_, Self>,
     );
 
-    /// `sums[to] += source[from]` for every pair in turn.
-    fn add_rows(level: Level, source: &[Self], pairs: &[Pair], width: usize, sums: &mut [Self]);
-
-    /// `tile[r][c] += sum of source[order[e]][c]` over `e` in `offsets[r]..offsets[r + 1]` in turn, for the `channels`
-    /// of rows of `width`.
-    fn sum_rows(
+    /// `sums[to] += source[from]` for every pair in turn, or `sums[to] += weight * source[from]` with a weight a pair.
+    fn add_rows(
         level: Level,
         source: &[Self],
-        rows: Sources<'_>,
+        pairs: &[Pair],
+        weights: Option<&[Self]>,
+        width: usize,
+        sums: &mut [Self],
+    );
+
+    /// `dots[k] = <a[from], b[to]>` for every pair.
+    fn dot_rows(level: Level, a: &[Self], b: &[Self], pairs: &[Pair], width: usize, dots: &mut [Self]);
+
+    /// [`Kernels::add_rows`] with weights, and [`Kernels::dot_rows`] of the same source rows and `b`, in one pass.
+    fn add_and_dot_rows(
+        level: Level,
+        rows: [&[Self]; 2],
+        pairs: &[Pair],
+        weights: &[Self],
+        width: usize,
+        sums: &mut [Self],
+        dots: &mut [Self],
+    );
+
+    /// Folds the source rows of every destination row in turn, for the `channels` of rows of `width`.
+    fn fold_rows(
+        level: Level,
+        source: &[Self],
+        rows: Sources<'_, Self>,
         channels: Range<usize>,
         traffic: Traffic,
         tile: &mut Tile<'_, Self>,
@@ -55,24 +82,86 @@ pub struct Pair {
     pub to: u32,
 }
 
-/// The source rows of consecutive destination rows.
-#[derive(Clone, Copy)]
-pub struct Sources<'a> {
-    pub width: usize,
-    pub offsets: &'a [u32],
-    pub order: &'a [u32],
-}
-
 macro_rules! kernels {
     ($($t:ty),*) => { $(impl Kernels for $t {
         fn copy_rows(level: Level, x: &[$t], indices: &[u32], padding: &[$t], traffic: Traffic, tile: &mut Tile<'_, $t>) {
             at!(level, |s| copy_rows(s, x, indices, padding, traffic, tile));
         }
-        fn add_rows(level: Level, source: &[$t], pairs: &[Pair], width: usize, sums: &mut [$t]) {
-            at!(level, |s| add_rows(s, source, pairs, width, sums));
+        fn add_rows(
+            level: Level,
+            source: &[$t],
+            pairs: &[Pair],
+            weights: Option<&[$t]>,
+            width: usize,
+            sums: &mut [$t],
+        ) {
+            match weights {
+                None => at!(level, |s| {
+                    add_rows(
+                        s,
+                        source,
+                        pairs,
+                        width,
+                        sums,
+                        #[inline(always)]
+                        |_, v| v,
+                    )
+                }),
+                Some(weights) => at!(level, |s| {
+                    add_rows(
+                        s,
+                        source,
+                        pairs,
+                        width,
+                        sums,
+                        #[inline(always)]
+                        |k, v| s.splat(weights[k]) * v,
+                    )
+                }),
+            }
         }
-        fn sum_rows(level: Level, source: &[$t], rows: Sources<'_>, channels: Range<usize>, traffic: Traffic, tile: &mut Tile<'_, $t>) {
-            at!(level, |s| sum_rows(s, source, rows, channels, traffic, tile));
+        fn dot_rows(level: Level, a: &[$t], b: &[$t], pairs: &[Pair], width: usize, dots: &mut [$t]) {
+            at!(level, |s| dot_rows(s, a, b, pairs, width, dots));
+        }
+        fn add_and_dot_rows(
+            level: Level,
+            rows: [&[$t]; 2],
+            pairs: &[Pair],
+            weights: &[$t],
+            width: usize,
+            sums: &mut [$t],
+            dots: &mut [$t],
+        ) {
+            at!(level, |s| add_and_dot_rows(s, rows, pairs, weights, width, sums, dots));
+        }
+        fn fold_rows(
+            level: Level,
+            source: &[$t],
+            rows: Sources<'_, $t>,
+            channels: Range<usize>,
+            traffic: Traffic,
+            tile: &mut Tile<'_, $t>,
+        ) {
+            match rows.terms {
+                Terms::Rows(order) if rows.product => {
+                    at!(level, |s| fold_rows::<_, _, _, true>(s, source, order, rows, channels, traffic, tile));
+                }
+                Terms::Rows(order) => {
+                    at!(level, |s| fold_rows::<_, _, _, false>(s, source, order, rows, channels, traffic, tile));
+                }
+                Terms::Weighted(order, weights) => {
+                    let terms = Weighted { order, weights };
+                    at!(level, |s| fold_rows::<_, _, _, false>(s, source, terms, rows, channels, traffic, tile));
+                }
+                Terms::Owned(order, owner, None) => {
+                    let terms = Owned { order, owner };
+                    at!(level, |s| fold_rows::<_, _, _, false>(s, source, terms, rows, channels, traffic, tile));
+                }
+                Terms::Owned(order, owner, Some(weights)) => {
+                    let terms = (Owned { order, owner }, weights);
+                    at!(level, |s| fold_rows::<_, _, _, false>(s, source, terms, rows, channels, traffic, tile));
+                }
+            }
         }
     })* };
 }
@@ -130,7 +219,14 @@ fn each_row<T: Element>(x: &[T], indices: &[u32], padding: &[T], traffic: Traffi
 }
 
 #[inline(always)]
-fn add_rows<T: Element, S: Simd>(s: S, source: &[T], pairs: &[Pair], width: usize, sums: &mut [T]) {
+fn add_rows<T: Element, S: Simd>(
+    s: S,
+    source: &[T],
+    pairs: &[Pair],
+    width: usize,
+    sums: &mut [T],
+    weigh: impl Fn(usize, S::V<T>) -> S::V<T>,
+) {
     for (k, pair) in pairs.iter().enumerate() {
         if let Some(ahead) = pairs.get(k + AHEAD) {
             prefetch(&source[ahead.from as usize * width..][..width]);
@@ -140,94 +236,80 @@ fn add_rows<T: Element, S: Simd>(s: S, source: &[T], pairs: &[Pair], width: usiz
         let mut sum = sums[pair.to as usize * width..][..width].chunks_exact_mut(T::LANES);
         let rest = row.remainder();
         for (row, sum) in row.zip(&mut sum) {
-            (s.load(sum) + s.load(row)).store(sum);
+            (s.load(sum) + weigh(k, s.load(row))).store(sum);
         }
         if !rest.is_empty() {
             let sum = sum.into_remainder();
-            (s.load_head(sum) + s.load_head(rest)).store_head(sum);
+            (s.load_head(sum) + weigh(k, s.load_head(rest))).store_head(sum);
         }
     }
 }
 
 #[inline(always)]
-fn sum_rows<T: Element, S: Simd>(
+fn dot_rows<T: Element, S: Simd>(s: S, a: &[T], b: &[T], pairs: &[Pair], width: usize, dots: &mut [T]) {
+    for (k, (pair, dot)) in pairs.iter().zip(dots).enumerate() {
+        if let Some(ahead) = pairs.get(k + AHEAD) {
+            prefetch(&b[ahead.to as usize * width..][..width]);
+        }
+        let a = a[pair.from as usize * width..][..width].chunks_exact(T::LANES);
+        let b = b[pair.to as usize * width..][..width].chunks_exact(T::LANES);
+        let rest = s.load_head(a.remainder()) * s.load_head(b.remainder());
+        let mut lanes = s.splat(T::zero());
+        for (a, b) in a.zip(b) {
+            lanes = lanes + s.load(a) * s.load(b);
+        }
+        *dot = fold_lanes(lanes + rest);
+    }
+}
+
+#[inline(always)]
+fn add_and_dot_rows<T: Element, S: Simd>(
     s: S,
-    source: &[T],
-    rows: Sources<'_>,
-    channels: Range<usize>,
-    traffic: Traffic,
-    tile: &mut Tile<'_, T>,
+    [source, b]: [&[T]; 2],
+    pairs: &[Pair],
+    weights: &[T],
+    width: usize,
+    sums: &mut [T],
+    dots: &mut [T],
 ) {
-    for ends in rows.offsets.windows(2) {
-        let edges = ends[0] as usize..ends[1] as usize;
-        let mut channel = channels.start;
-        while channel < channels.end {
-            let left = channels.end - channel;
-            let vectors = left / T::LANES;
-            let source = Edges { source, rows, edges: edges.clone(), channel, prefetch: traffic.prefetch };
-            channel += match vectors {
-                8.. if S::ACCUMULATORS >= 8 => source.sum::<S, 8>(s, traffic.stream, tile),
-                4.. if S::ACCUMULATORS >= 4 => source.sum::<S, 4>(s, traffic.stream, tile),
-                2.. => source.sum::<S, 2>(s, traffic.stream, tile),
-                1 => source.sum::<S, 1>(s, traffic.stream, tile),
-                0 => source.sum_head(s, left, tile),
-            };
+    for (k, (pair, dot)) in pairs.iter().zip(dots).enumerate() {
+        if let Some(ahead) = pairs.get(k + AHEAD) {
+            prefetch(&source[ahead.from as usize * width..][..width]);
+            prefetch(&b[ahead.to as usize * width..][..width]);
+            prefetch(&sums[ahead.to as usize * width..][..width]);
         }
+        let weight = s.splat(weights[k]);
+        let row = source[pair.from as usize * width..][..width].chunks_exact(T::LANES);
+        let b = b[pair.to as usize * width..][..width].chunks_exact(T::LANES);
+        let mut sum = sums[pair.to as usize * width..][..width].chunks_exact_mut(T::LANES);
+        let (rest, rest_b) = (row.remainder(), s.load_head(b.remainder()));
+        let mut lanes = s.splat(T::zero());
+        for ((row, b), sum) in row.zip(b).zip(&mut sum) {
+            let row = s.load(row);
+            lanes = lanes + row * s.load(b);
+            (s.load(sum) + weight * row).store(sum);
+        }
+        let row = s.load_head(rest);
+        lanes = lanes + row * rest_b;
+        if !rest.is_empty() {
+            let sum = sum.into_remainder();
+            (s.load_head(sum) + weight * row).store_head(sum);
+        }
+        *dot = fold_lanes(lanes);
     }
 }
 
-/// The edges of one destination row, from one channel on.
-struct Edges<'a, T> {
-    source: &'a [T],
-    rows: Sources<'a>,
-    edges: Range<usize>,
-    channel: usize,
-    prefetch: bool,
-}
-
-impl<T: Element> Edges<'_, T> {
-    /// The `n` channels of every edge in turn.
-    #[inline(always)]
-    fn each(&self, n: usize, mut add: impl FnMut(&[T])) {
-        let channels = |from: u32| &self.source[from as usize * self.rows.width + self.channel..][..n];
-        for edge in self.edges.clone() {
-            if self.prefetch
-                && let Some(&from) = self.rows.order.get(edge + AHEAD)
-            {
-                prefetch(channels(from));
-            }
-            add(channels(self.rows.order[edge]));
+/// The sum of all lanes: the upper half is added to the lower until one is left.
+#[inline(always)]
+fn fold_lanes<T: Element, V: Vector<T>>(v: V) -> T {
+    let mut lanes = [T::zero(); MOST_LANES];
+    v.store(&mut lanes);
+    let mut half = T::LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = lanes[lane] + lanes[lane + half];
         }
+        half /= 2;
     }
-
-    /// Sums `N` vectors of channels and returns how many channels that is.
-    #[inline(always)]
-    fn sum<S: Simd, const N: usize>(&self, s: S, stream: bool, tile: &mut Tile<'_, T>) -> usize {
-        let mut sums = [s.splat(T::zero()); N];
-        for (v, sum) in sums.iter_mut().enumerate() {
-            *sum = tile.start(s, v * T::LANES);
-        }
-        self.each(N * T::LANES, |row| {
-            for (v, sum) in sums.iter_mut().enumerate() {
-                *sum = *sum + s.load(&row[v * T::LANES..]);
-            }
-        });
-        for sum in sums {
-            if stream {
-                tile.push_streamed(sum);
-            } else {
-                tile.push(sum);
-            }
-        }
-        N * T::LANES
-    }
-
-    /// Sums the last `n` channels, fewer than a vector's lanes.
-    #[inline(always)]
-    fn sum_head<S: Simd>(&self, s: S, n: usize, tile: &mut Tile<'_, T>) -> usize {
-        let mut sum = tile.start_head(s, n);
-        self.each(n, |row| sum = sum + s.load_head(row));
-        tile.push_head(sum, n);
-        n
-    }
+    lanes[0]
 }

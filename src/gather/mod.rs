@@ -3,6 +3,9 @@
 //! | operator | forward | adjoint |
 //! |---|---|---|
 //! | [`Gather`] | `y[b, .., :] = x[b, indices[b, ..], :]` | `gx[b, n, :]` = sum of `gy[b, .., :]` where the index is `n` |
+//! | [`Weighted`] | `y[b, p, :]` = sum of `w[b, p, s] x[b, indices[b, p, s], :]` | to `x` as above, to `w` the dot products |
+//! | [`Pooled`] | sum, mean, max or min over s of `x[b, indices[b, p, s], :]` | to the rows that were added or chosen |
+//! | [`Segments`] | sum, mean, product, max, min, softmax, log-sum-exp of rows by segment | to the rows |
 //!
 //! # Why it is fast
 //!
@@ -14,17 +17,39 @@
 //!
 //! # How it is laid out
 //!
-//! `plan` checks indices, `inverse` turns them round, `kernels` holds the inner loops over rows, `reduce` the sums at rows
-//! that every adjoint needs, `rows` the operator.
+//! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are
+//! in `kernels` (copy, add, multiply), `terms` (fold in registers), `choices` (max and min), `maps` (element by element)
+//! and `scalars`.
+//! `reduce` holds the sums at rows that every adjoint needs, `choose` the choice that pooling and segments share. The
+//! operators are `rows` and `compact`, `weighted`, `pool` and `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
 
+mod choices;
+mod choose;
+mod compact;
+mod groups;
 mod inverse;
 mod kernels;
+mod maps;
 mod plan;
+mod pool;
+mod pool_extremes;
 mod reduce;
 mod rows;
+mod scalars;
+mod segment;
+mod segment_exp;
+mod segment_extremes;
+mod terms;
+mod weighted;
 
+pub use choices::Extremum;
+pub use choose::{Extremes, Ties};
+pub use compact::CompactGradient;
 pub(crate) use kernels::Kernels;
 pub use plan::{Index, OutOfRange};
 #[doc(hidden)]
 pub use plan::{Reduction, Tuning};
+pub use pool::{Linear, Pooled};
 pub use rows::{Gather, index_points, index_points_adjoint};
+pub use segment::Segments;
+pub use weighted::{Weighted, WeightedGradients};

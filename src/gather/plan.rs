@@ -2,6 +2,7 @@
 
 use super::inverse::Inverse;
 use crate::error::{Error, Result};
+use crate::layout::check_shape;
 use crate::parallel::PARALLEL_BYTES;
 use crate::simd::Level;
 use ndarray::{ArrayView, Dimension};
@@ -12,7 +13,7 @@ use std::sync::OnceLock;
 pub(super) const ABSENT: u32 = u32::MAX;
 
 /// The largest number of rows, and of indices a batch, so that positions fit in `u32` beside [`ABSENT`].
-const LIMIT: usize = u32::MAX as usize - 1;
+pub(super) const LIMIT: usize = u32::MAX as usize - 1;
 
 /// Indices checked and converted by one task.
 const CHUNK: usize = 1 << 14;
@@ -57,7 +58,7 @@ pub enum OutOfRange {
     #[default]
     Error,
     /// Padding, as ball queries write it: a negative index, the type's maximum, or any other index outside. It gives a
-    /// row of `fill` (rounded to the element type) and takes no gradient.
+    /// row of `fill` (rounded to the element type) and takes no gradient. In sums and other reductions it is absent.
     Skip {
         /// The value of every element of a padding row.
         fill: f64,
@@ -112,7 +113,9 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// A plan of `indices`, which errors call `argument`.
     pub(super) fn new<I: Index, D: Dimension>(
+        argument: &'static str,
         indices: &ArrayView<'_, I, D>,
         batches: usize,
         rows: usize,
@@ -120,11 +123,8 @@ impl Plan {
     ) -> Result<Self> {
         let level = Level::current()?;
         let per_batch = indices.len().checked_div(batches).unwrap_or(0);
-        for (argument, value) in [("rows", rows), ("indices a batch", per_batch)] {
-            if value > LIMIT {
-                return Err(Error::TooLarge { argument, value: value as u128, limit: LIMIT as u128 });
-            }
-        }
+        check_count("rows", rows)?;
+        check_count("indices a batch", per_batch)?;
         let fill = if let OutOfRange::Skip { fill } = policy { fill } else { 0.0 };
         Ok(Self {
             level,
@@ -132,10 +132,39 @@ impl Plan {
             batches,
             rows,
             per_batch,
-            indices: convert(indices, rows, policy)?,
+            indices: convert(argument, indices, rows, policy)?,
             fill,
             inverse: OnceLock::new(),
         })
+    }
+
+    /// A plan of one batch whose indices ascend: `indices` lists the row that each position between `offsets` names.
+    pub(super) fn of_sorted(offsets: Vec<u32>, indices: Vec<u32>) -> Result<Self> {
+        Ok(Self {
+            level: Level::current()?,
+            tuning: Tuning::default(),
+            batches: 1,
+            rows: offsets.len() - 1,
+            per_batch: indices.len(),
+            indices,
+            fill: 0.0,
+            inverse: OnceLock::from(Inverse::of_sorted(offsets)),
+        })
+    }
+
+    /// The shape of `rows` rows of `channels` a batch: (B, `rows`, C), or (`rows`, C) where `X` has two axes.
+    pub(super) fn shape<X: Dimension>(&self, rows: usize, channels: usize) -> Vec<usize> {
+        match X::NDIM {
+            Some(2) => vec![rows, channels],
+            _ => vec![self.batches, rows, channels],
+        }
+    }
+
+    /// Checks that an array is `rows` rows a batch and returns their channels.
+    pub(super) fn channels<X: Dimension>(&self, argument: &'static str, rows: usize, found: &[usize]) -> Result<usize> {
+        let channels = found[found.len() - 1];
+        check_shape(argument, found, &self.shape::<X>(rows, channels))?;
+        Ok(channels)
     }
 
     /// The indices of a batch.
@@ -166,8 +195,21 @@ impl Plan {
     }
 }
 
+/// Refuses a number of rows, indices or groups that `u32` cannot count beside [`ABSENT`].
+pub(super) fn check_count(argument: &'static str, value: usize) -> Result<()> {
+    if value > LIMIT {
+        return Err(Error::TooLarge { argument, value: value as u128, limit: LIMIT as u128 });
+    }
+    Ok(())
+}
+
 /// Checks and narrows every index.
-fn convert<I: Index, D: Dimension>(indices: &ArrayView<'_, I, D>, rows: usize, policy: OutOfRange) -> Result<Vec<u32>> {
+fn convert<I: Index, D: Dimension>(
+    argument: &'static str,
+    indices: &ArrayView<'_, I, D>,
+    rows: usize,
+    policy: OutOfRange,
+) -> Result<Vec<u32>> {
     let narrow = |index: I| match (index.row(rows), policy) {
         (Some(row), _) => Some(row as u32),
         (None, OutOfRange::Error) => None,
@@ -199,17 +241,14 @@ fn convert<I: Index, D: Dimension>(indices: &ArrayView<'_, I, D>, rows: usize, p
     };
     match bad {
         None => Ok(narrowed),
-        Some((position, value)) => Err(Error::IndexOutOfRange {
-            argument: "indices",
-            position: unravel(position, indices.shape()),
-            value,
-            bound: rows,
-        }),
+        Some((position, value)) => {
+            Err(Error::IndexOutOfRange { argument, position: unravel(position, indices.shape()), value, bound: rows })
+        }
     }
 }
 
 /// The position in an array of `shape` of the element number `position` in row-major order.
-fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
+pub(super) fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
     let mut axes: Vec<usize> = shape
         .iter()
         .rev()

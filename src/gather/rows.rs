@@ -1,24 +1,24 @@
-//! Row gather: `y[b, .., :] = x[b, indices[b, ..], :]`, and its adjoint by [`reduce`](super::reduce).
+//! Row gather: `y[b, .., :] = x[b, indices[b, ..], :]`, and its adjoint by [`Spread`].
 //!
 //! Forward tasks are consecutive output rows, batch after batch, so that a batch's table stays in cache.
 
 use super::kernels::Traffic;
 use super::plan::{ABSENT, Index, OutOfRange, Plan, Tuning};
-use super::reduce::reduce;
+use super::reduce::Spread;
 use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, STREAM_BYTES, Start};
 use crate::error::{Error, Result};
-use crate::layout::Rows;
+use crate::layout::{Rows, check_shape, elements};
 use crate::parallel::{Cut, for_each_tile};
 use crate::simd::Level;
-use ndarray::{Array, Array3, ArrayView, ArrayView3, ArrayViewMut, Dimension, Ix2, Ix3};
+use ndarray::{Array, Array3, ArrayView, ArrayView3, ArrayViewMut, Dimension, Ix2, Ix3, IxDyn};
 use std::marker::PhantomData;
 
 /// Bytes of output that one task writes.
-const TILE_BYTES: usize = 256 << 10;
+pub(super) const TILE_BYTES: usize = 256 << 10;
 
 /// Tables larger than this many bytes are asked for ahead of use: about a level-two cache.
-const PREFETCH_BYTES: usize = 1 << 20;
+pub(super) const PREFETCH_BYTES: usize = 1 << 20;
 
 /// Gathers rows: `y[b, .., :] = x[b, indices[b, ..], :]`.
 ///
@@ -51,7 +51,7 @@ const PREFETCH_BYTES: usize = 1 << 20;
 /// # Ok::<(), pullback::Error>(())
 /// ```
 pub struct Gather<D, X = Ix3> {
-    plan: Plan,
+    pub(super) plan: Plan,
     /// The shape of the indices.
     shape: D,
     features: PhantomData<X>,
@@ -69,7 +69,7 @@ impl<D: Dimension> Gather<D, Ix3> {
         if indices.ndim() == 0 {
             return Err(Error::Rank { argument: "indices", found: 0, least: 1 });
         }
-        let plan = Plan::new(&indices, indices.shape()[0], rows, policy)?;
+        let plan = Plan::new("indices", &indices, indices.shape()[0], rows, policy)?;
         Ok(Self { plan, shape: indices.raw_dim(), features: PhantomData })
     }
 }
@@ -94,7 +94,7 @@ impl<D: Dimension> Gather<D, Ix2> {
     /// # Ok::<(), pullback::Error>(())
     /// ```
     pub fn unbatched<I: Index>(indices: ArrayView<'_, I, D>, rows: usize, policy: OutOfRange) -> Result<Self> {
-        let plan = Plan::new(&indices, 1, rows, policy)?;
+        let plan = Plan::new("indices", &indices, 1, rows, policy)?;
         Ok(Self { plan, shape: indices.raw_dim(), features: PhantomData })
     }
 }
@@ -130,7 +130,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// [`Error::Shape`], [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn forward<T: Real>(&self, x: ArrayView<'_, T, X>) -> Result<Array<T, D::Larger>> {
-        let shape = self.output_shape(self.check_features("x", x.shape())?);
+        let shape = self.output_shape(self.plan.channels::<X>("x", self.plan.rows, x.shape())?);
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         Ok(buffer.fill(&shape, |cells| self.copy(&x, Output::fresh(cells))))
     }
@@ -141,7 +141,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// [`Error::Shape`]; nothing is written then.
     pub fn forward_into<T: Real>(&self, x: ArrayView<'_, T, X>, y: ArrayViewMut<'_, T, D::Larger>) -> Result<()> {
-        let shape = self.output_shape(self.check_features("x", x.shape())?);
+        let shape = self.output_shape(self.plan.channels::<X>("x", self.plan.rows, x.shape())?);
         check_shape("y", y.shape(), &shape)?;
         let _ = self.copy(&x, Output::array(y, Start::Zero));
         Ok(())
@@ -156,7 +156,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// [`Error::Shape`], [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn adjoint<T: Real>(&self, grad_y: ArrayView<'_, T, D::Larger>) -> Result<Array<T, X>> {
-        let shape = self.feature_shape(self.check_gradient(grad_y.shape())?);
+        let shape = self.plan.shape::<X>(self.plan.rows, self.check_gradient(grad_y.shape())?);
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         Ok(buffer.fill(&shape, |cells| self.sum(&grad_y, Output::fresh(cells))))
     }
@@ -187,24 +187,46 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         self.adjoint_from(grad_y, grad_x, Start::Values)
     }
 
+    /// How many indices name each row: (B, N), or (N) unbatched. Padding is not counted, a clamped index counts for the row
+    /// that it stands for.
+    ///
+    /// The first call builds the inverse of the indices, O(indices + B x N), and keeps it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pullback::gather::{Gather, OutOfRange};
+    /// use pullback::ndarray::array;
+    ///
+    /// let gather = Gather::new(array![[0, 2, 2], [1, -1, 1]].view(), 3, OutOfRange::Skip { fill: 0.0 })?;
+    /// assert_eq!(gather.counts(), array![[1, 0, 2], [0, 2, 0]]);
+    /// # Ok::<(), pullback::Error>(())
+    /// ```
+    #[must_use]
+    pub fn counts(&self) -> Array<u32, X::Smaller> {
+        let inverse = self.plan.inverse();
+        let batches = (0..self.plan.batches).map(|batch| inverse.offsets(batch));
+        self.a_row(batches.flat_map(|offsets| offsets.windows(2).map(|ends| ends[1] - ends[0])).collect())
+    }
+
+    /// The array of a number a row of the features.
+    fn a_row(&self, numbers: Vec<u32>) -> Array<u32, X::Smaller> {
+        let shape = self.plan.shape::<X>(self.plan.rows, 0);
+        Array::from_shape_vec(IxDyn(&shape[..shape.len() - 1]), numbers)
+            .and_then(Array::into_dimensionality)
+            .expect("a number a row")
+    }
+
     fn adjoint_from<T: Real>(
         &self,
         grad_y: ArrayView<'_, T, D::Larger>,
         grad_x: ArrayViewMut<'_, T, X>,
         start: Start,
     ) -> Result<()> {
-        let shape = self.feature_shape(self.check_gradient(grad_y.shape())?);
+        let shape = self.plan.shape::<X>(self.plan.rows, self.check_gradient(grad_y.shape())?);
         check_shape("grad_x", grad_x.shape(), &shape)?;
         let _ = self.sum(&grad_y, Output::array(grad_x, start));
         Ok(())
-    }
-
-    /// The shape of features with `channels`.
-    fn feature_shape(&self, channels: usize) -> Vec<usize> {
-        match X::NDIM {
-            Some(2) => vec![self.plan.rows, channels],
-            _ => vec![self.plan.batches, self.plan.rows, channels],
-        }
     }
 
     /// The shape of gathered rows with `channels`.
@@ -212,84 +234,57 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         [self.shape.slice(), &[channels]].concat()
     }
 
-    /// Checks the shape of features and returns their channels.
-    fn check_features(&self, argument: &'static str, found: &[usize]) -> Result<usize> {
-        let channels = found[found.len() - 1];
-        check_shape(argument, found, &self.feature_shape(channels))?;
-        Ok(channels)
-    }
-
     /// Checks the shape of a gradient of the output and returns its channels.
-    fn check_gradient(&self, found: &[usize]) -> Result<usize> {
+    pub(super) fn check_gradient(&self, found: &[usize]) -> Result<usize> {
         let channels = found.last().copied().unwrap_or(0);
         check_shape("grad_y", found, &self.output_shape(channels))?;
         Ok(channels)
     }
 
     fn copy<T: Real>(&self, x: &ArrayView<'_, T, X>, y: Output<'_, T>) -> Filled {
-        let plan = &self.plan;
-        let width = x.shape()[x.ndim() - 1];
-        if plan.indices.is_empty() || width == 0 {
-            return Filled::NOTHING;
-        }
-        let row_bytes = width * size_of::<T>();
-        let traffic = Traffic {
-            stream: row_bytes.is_multiple_of(16) && plan.tuning.stream.unwrap_or(plan.bytes::<T>(width) > STREAM_BYTES),
-            prefetch: plan.tuning.prefetch.unwrap_or(plan.rows.saturating_mul(row_bytes) > PREFETCH_BYTES),
-        };
-        let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
-        let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel::<T>(width) };
-        let padding = vec![T::from_f64(plan.fill).expect("every f64 rounds to an element"); width];
-        let x = Rows::new(x);
-        for_each_tile(y, plan.indices.len(), &cut, &|batch, rows, tile| {
-            let indices = &plan.batch(batch)[rows];
-            let first = batch * plan.rows;
-            match &x {
-                Rows::Dense(x) => {
-                    let x = &x[first * width..][..plan.rows * width];
-                    T::copy_rows(plan.level, x, indices, &padding, traffic, tile);
-                }
-                strided => {
-                    let mut row = padding.clone();
-                    for &index in indices {
-                        if index == ABSENT {
-                            tile.push_slice(&padding);
-                        } else {
-                            strided.copy(first + index as usize, &mut row);
-                            tile.push_slice(&row);
-                        }
-                    }
-                }
-            }
-        })
+        copy_rows(&self.plan, &Rows::new(x), x.shape()[x.ndim() - 1], y)
     }
 
     fn sum<T: Real>(&self, grad_y: &ArrayView<'_, T, D::Larger>, grad_x: Output<'_, T>) -> Filled {
-        reduce(&self.plan, &Rows::new(grad_y), grad_y.shape()[grad_y.ndim() - 1], grad_x)
+        let width = grad_y.shape()[grad_y.ndim() - 1];
+        Spread::of_positions(&self.plan, Rows::new(grad_y), width).reduce(grad_x)
     }
 }
 
-fn check_shape(argument: &'static str, found: &[usize], expected: &[usize]) -> Result<()> {
-    if found == expected {
-        return Ok(());
+/// The rows of `x` (B, N, `width`) that a plan's indices name, into `y` (B, M, `width`).
+pub(super) fn copy_rows<T: Real>(plan: &Plan, x: &Rows<'_, T>, width: usize, y: Output<'_, T>) -> Filled {
+    if plan.indices.is_empty() || width == 0 {
+        return Filled::NOTHING;
     }
-    Err(Error::Shape { argument, found: found.to_vec(), expected: expected.to_vec() })
-}
-
-/// The number of elements of an array of `shape`, whose bytes an allocation can hold.
-fn elements<T>(shape: &[usize]) -> Result<usize> {
-    let limit = isize::MAX as usize / size_of::<T>();
-    let product = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
-    match product {
-        // Empty whatever the other axes say.
-        _ if shape.contains(&0) => Ok(0),
-        Some(elements) if elements <= limit => Ok(elements),
-        _ => Err(Error::TooLarge {
-            argument: "elements of the output",
-            value: shape.iter().fold(1, |product: u128, &n| product.saturating_mul(n as u128)),
-            limit: limit as u128,
-        }),
-    }
+    let row_bytes = width * size_of::<T>();
+    let traffic = Traffic {
+        stream: row_bytes.is_multiple_of(16) && plan.tuning.stream.unwrap_or(plan.bytes::<T>(width) > STREAM_BYTES),
+        prefetch: plan.tuning.prefetch.unwrap_or(plan.rows.saturating_mul(row_bytes) > PREFETCH_BYTES),
+    };
+    let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
+    let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel::<T>(width) };
+    let padding = vec![T::from_f64(plan.fill).expect("every f64 rounds to an element"); width];
+    for_each_tile(y, plan.indices.len(), &cut, &|batch, rows, tile| {
+        let indices = &plan.batch(batch)[rows];
+        let first = batch * plan.rows;
+        match x {
+            Rows::Dense(x) => {
+                let x = &x[first * width..][..plan.rows * width];
+                T::copy_rows(plan.level, x, indices, &padding, traffic, tile);
+            }
+            strided => {
+                let mut row = padding.clone();
+                for &index in indices {
+                    if index == ABSENT {
+                        tile.push_slice(&padding);
+                    } else {
+                        strided.copy(first + index as usize, &mut row);
+                        tile.push_slice(&row);
+                    }
+                }
+            }
+        }
+    })
 }
 
 /// [`Gather::forward`] in one call: rows of `x` (B, N, C) at `indices` (B, ...), which must all lie in 0..N.
