@@ -84,19 +84,19 @@ fn search<T: Kernels>(
     copy: impl Fn(usize, usize, &mut [T]) + Sync,
 ) -> Result<Neighbors<T>> {
     let (queries, dims) = (order.as_slice().len(), tree.dims);
-    let cells = queries as u128 * k as u128;
+    // An array of no rows cannot have longer ones than an array of one row either.
+    let cells = queries.max(1) as u128 * k as u128;
     let limit = isize::MAX as u128 / size_of::<f64>() as u128;
     if cells > limit {
         return Err(Error::TooLarge { argument: "rows of queries times k", value: cells, limit });
     }
-    let cells = cells as usize;
+    let cells = queries * k;
     let (mut distances, mut indices) = (Buffer::<T>::new(cells)?, Buffer::<u32>::new(cells)?);
     let packets = k <= MAX_K && tuning.packets.unwrap_or(queries * POINTS_A_QUERY >= tree.points);
     let parallel = tuning.parallel.unwrap_or(cells >= PARALLEL);
     // Long rows make tiles of fewer queries, so that their answers stay in cache.
     let tile = if k <= 64 { TILE } else { (TILE * 64 / k).max(16) };
     let outputs = (distances.cells(), indices.cells());
-    let padding = (vec![T::infinity(); k], vec![tree.rows as u32; k]);
     let written = for_each_scattered(order, tile, parallel, k, outputs, &|first, rows, distances, indices| {
         // The queries that are finite, side by side, and which rows they are.
         let mut queries = vec![T::zero(); rows.len() * dims];
@@ -120,6 +120,7 @@ fn search<T: Kernels>(
             }
         }
         keys.iter_mut().for_each(|key| *key = key.sqrt());
+        let padding = (vec![T::infinity(); k], vec![tree.rows as u32; k]);
         let mut answered = 0;
         for row in rows {
             if present.get(answered) == Some(row) {
