@@ -79,6 +79,28 @@ impl Memory {
     }
 }
 
+/// Allocates `bytes` as an owned output is, on huge pages where the system gives them, and touches every page: the faults
+/// that a fresh output cannot avoid.
+pub fn fresh_pages(bytes: usize) {
+    const PAGE: usize = 4096;
+    let mut memory: Vec<u8> = Vec::with_capacity(bytes);
+    let cells = memory.spare_capacity_mut();
+    #[cfg(target_os = "linux")]
+    {
+        let skip = cells.as_ptr().align_offset(PAGE);
+        // SAFETY: the range lies within the allocation, and the advice changes no contents.
+        unsafe {
+            libc::madvise(cells.as_mut_ptr().add(skip).cast(), bytes.saturating_sub(skip), libc::MADV_HUGEPAGE);
+        }
+    }
+    cells.par_chunks_mut(TASK).for_each(|task| {
+        task.iter_mut().step_by(PAGE).for_each(|cell| {
+            cell.write(1);
+        });
+    });
+    std::hint::black_box(&mut memory);
+}
+
 /// Writes lines past the caches.
 fn stream(lines: &mut [Line], line: impl Fn(usize) -> Line) {
     #[cfg(target_arch = "x86_64")]
