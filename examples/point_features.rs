@@ -33,7 +33,7 @@ const HIDDEN: usize = 24;
 const NEAREST: usize = 3;
 
 const STEPS: usize = 30;
-const RATE: f64 = 0.3;
+const RATE: f64 = 0.2;
 
 /// The largest relative error of a gradient. The step of the differences is so small that hardly a maximum or a ReLU
 /// changes its mind within it; rounding then leaves about 1e-9.
@@ -68,6 +68,9 @@ fn run() -> Result<bool, Box<dyn Error>> {
         }
     };
     let points = unit_box(&distinct(&points));
+    if points.nrows() < NEIGHBOURS {
+        return Err(format!("{} different points are too few, {NEIGHBOURS} are needed", points.nrows()).into());
+    }
     let mut random = Random::new(1);
     let (layer, weights) = Layer::new(&points)?;
     let mut variables = [
@@ -130,7 +133,7 @@ impl Layer {
     fn new(points: &Array2<f64>) -> pullback::Result<(Self, Array2<f64>)> {
         let n = points.nrows();
         let centres = points.select(Axis(0), &farthest(points, CENTRES));
-        // A cloud may have fewer points than neighbours asked for; what is missing has the index N.
+        // Where there are fewer points than neighbours asked for, what is missing has the index N.
         let padding = OutOfRange::Skip { fill: 0.0 };
         let neighbours = KdTree::<f64, 3>::new(points.view())?.knn(centres.view(), NEIGHBOURS)?.indices;
         let gather = Gather::unbatched(neighbours.view(), n, padding)?;
@@ -148,7 +151,8 @@ impl Layer {
         let mut weights = near.distances.mapv(|distance| 1.0 / (distance * distance + 1e-6));
         weights /= &weights.sum_axis(Axis(1)).insert_axis(Axis(1));
 
-        let wave = |p: ArrayView1<'_, f64>| (3.0 * p[0]).sin() * (2.0 * p[1]).cos() + p[2];
+        // A function of the place, through the two features that a point has.
+        let wave = |p: ArrayView1<'_, f64>| (4.0 * p.dot(&p).sqrt()).sin() + 2.0 * p[2];
         let target = points.outer_iter().map(wave).collect::<Array1<_>>().insert_axis(Axis(1));
         Ok((Self { relative, gather, pool, interpolate, target }, weights))
     }
@@ -200,7 +204,7 @@ fn check(layer: &Layer, variables: &Variables, random: &mut Random) -> pullback:
         let difference = (loss(STEP)? - loss(-STEP)?) / (2.0 * STEP);
         // Relative to the length of the gradient, since a slope along one direction may be nearly 0.
         let slope = (&gradient[which] * &direction).sum();
-        let error = (slope - difference).abs() / gradient[which].mapv(|g| g * g).sum().sqrt();
+        let error = (slope - difference).abs() / gradient[which].mapv(|g| g * g).sum().sqrt().max(f64::MIN_POSITIVE);
         right &= error < TOLERANCE;
         let verdict = if error < TOLERANCE { "right" } else { "WRONG" };
         println!(
