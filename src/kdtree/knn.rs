@@ -5,15 +5,16 @@
 //! walks alone. Both give the same bits.
 
 use super::arena::Arena;
-use super::kernels::Tile;
+use super::kernels::{Kernels, Tile};
 use super::neighbors::Neighbors;
 use super::order::spatial;
 use super::packet::MAX_K;
-use crate::Real;
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
+use crate::layout::Rows;
 use crate::parallel::{Permutation, for_each_scattered};
 use crate::simd::Level;
+use ndarray::ArrayView2;
 
 /// Queries of a tile: a multiple of every vector and of the smallest leaf.
 const TILE: usize = 512;
@@ -39,25 +40,25 @@ pub struct Tuning {
     pub parallel: Option<bool>,
 }
 
-/// Searches for the `k` nearest neighbours of `queries` rows, which `copy` copies one of.
-pub(super) fn knn<T: Real>(
+/// Searches for the `k` nearest neighbours of `queries` rows.
+pub(super) fn knn<T: Kernels>(
     tree: &Arena<T>,
     level: Level,
     tuning: Tuning,
-    queries: usize,
+    queries: &ArrayView2<'_, T>,
     k: usize,
-    copy: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<Neighbors<T>> {
-    let order = if tuning.sort.unwrap_or(queries >= SORT) {
-        spatial(tree, queries, &copy)
+    let (count, rows) = (queries.nrows(), Rows::new(queries));
+    let order = if tuning.sort.unwrap_or(count >= SORT) {
+        spatial(tree, count, |row, query| rows.copy(row, query))
     } else {
-        Permutation::identity(queries)
+        Permutation::identity(count)
     };
-    search(tree, level, tuning, &order, k, false, |_, row, query| copy(row, query))
+    search(tree, level, tuning, &order, k, false, |_, row, query| rows.copy(row, query))
 }
 
 /// Searches for the `k` nearest neighbours of every point among the others.
-pub(super) fn knn_self<T: Real>(tree: &Arena<T>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<T>> {
+pub(super) fn knn_self<T: Kernels>(tree: &Arena<T>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<T>> {
     let order = Permutation::starting_with(&tree.ids[..tree.points], tree.rows);
     search(tree, level, tuning, &order, k, true, |slot, _, query| {
         if slot >= tree.points {
@@ -73,7 +74,7 @@ pub(super) fn knn_self<T: Real>(tree: &Arena<T>, level: Level, tuning: Tuning, k
 
 /// Searches in the given order. `copy` gets the position in the order, the row, and the room for the query. A query that
 /// is not finite has no neighbours.
-fn search<T: Real>(
+fn search<T: Kernels>(
     tree: &Arena<T>,
     level: Level,
     tuning: Tuning,
