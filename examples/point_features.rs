@@ -35,8 +35,8 @@ const NEAREST: usize = 3;
 const STEPS: usize = 30;
 const RATE: f64 = 0.2;
 
-/// The largest relative error of a gradient. The step of the differences is so small that hardly a maximum or a ReLU
-/// changes its mind within it; rounding then leaves about 1e-9.
+/// The largest relative error of a gradient. The step of the differences is so small that hardly a maximum changes its
+/// mind within it, or a rectifier; rounding then leaves about 1e-9.
 const TOLERANCE: f64 = 1e-6;
 
 /// What the loss is a function of: features (N, F), linear layer (3 + F, H), its bias (1, H), interpolation weights
@@ -137,7 +137,7 @@ impl Layer {
         let padding = OutOfRange::Skip { fill: 0.0 };
         let neighbours = KdTree::<f64, 3>::new(points.view())?.knn(centres.view(), NEIGHBOURS)?.indices;
         let gather = Gather::unbatched(neighbours.view(), n, padding)?;
-        let relative = gather.forward(points.view())? - &centres.view().insert_axis(Axis(1));
+        let relative = gather.forward(points.view())? - centres.view().insert_axis(Axis(1));
         let relative = relative.into_shape_with_order((neighbours.len(), 3)).expect("a row a neighbour");
         // The layer makes a row for every neighbour of every centre, so the maximum is over rows of its own.
         let own = Array2::from_shape_fn(neighbours.dim(), |(centre, k)| {

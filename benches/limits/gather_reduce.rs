@@ -3,10 +3,11 @@
 //! Limits. What mainly writes is held against the rate of a streaming copy, what mainly reads against that of reading:
 //!
 //! - weighted, forward: x, w, the indices and y, each once, copied. A batch of x (4 MB) is gathered from cache.
-//! - weighted, adjoint: grad_y, x, w, the indices and both gradients, each once, read. Two passes would read grad_y twice.
+//! - weighted, adjoint: `grad_y`, x, w, the indices and both gradients, each once, read. Two passes would read `grad_y`
+//!   twice.
 //! - maximum, forward: the time of reading every row that an index names from cache, in its order, and writing a row a
 //!   group (`memory::read_rows`). The bytes that leave the cache are a tenth of these.
-//! - maximum, adjoint: grad_y, the arguments, the indices and grad_x, each once, copied.
+//! - maximum, adjoint: `grad_y`, the arguments, the indices and `grad_x`, each once, copied.
 //! - an owned output: the same call into the caller's buffer, and the faults of the output's pages.
 
 use crate::gather::copy_rows;
@@ -184,7 +185,7 @@ fn select_and_weigh(x: &Array3<f32>, indices: &Array3<i32>, w: &Array3<f32>) {
     for ((x, indices), w) in x.outer_iter().zip(indices.outer_iter()).zip(w.outer_iter()) {
         let flat: Vec<usize> = indices.iter().map(|&index| index as usize).collect();
         let rows = x.select(Axis(0), &flat).into_shape_with_order((p, s, x.ncols())).expect("a row an index");
-        black_box((rows * &w.insert_axis(Axis(2))).sum_axis(Axis(1)));
+        black_box((rows * w.insert_axis(Axis(2))).sum_axis(Axis(1)));
     }
 }
 

@@ -3,9 +3,9 @@
 //! Limits. What mainly writes is held against the rate of a streaming copy, what mainly reads against that of reading:
 //!
 //! - segment sum: x, an id a row (or the offsets) and y, each once, read.
-//! - its adjoint: grad_y, the ids and grad_x, each once, copied.
-//! - compact adjoint: grad_y, the indices, and the touched rows with their numbers, each once, copied. That there are N
-//!   rows costs nothing that must be.
+//! - its adjoint: `grad_y`, the ids and `grad_x`, each once, copied.
+//! - compact adjoint: `grad_y`, the indices, and the touched rows with their numbers, each once, copied. That there are
+//!   N rows costs nothing that must be.
 //! - an owned output: the same call into the caller's buffer, and the faults of the output's pages.
 
 use crate::measure::{Limit, Random, Suite, entry, job};
