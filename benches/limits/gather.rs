@@ -79,7 +79,7 @@ fn rows(suite: &Suite, name: &str, shape: &Shape) {
 }
 
 /// The loop that a user writes: a row at a time, on all threads.
-fn copy_rows(x: &Array3<f32>, indices: &Array3<i32>, y: &mut Array4<f32>) {
+pub fn copy_rows(x: &Array3<f32>, indices: &Array3<i32>, y: &mut Array4<f32>) {
     let (m, c) = (indices.len() / x.dim().0, x.dim().2);
     let (x, indices) = (x.as_slice().expect("standard"), indices.as_slice().expect("standard"));
     let n = x.len() / c / (indices.len() / m);
