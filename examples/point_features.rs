@@ -33,7 +33,7 @@ const HIDDEN: usize = 24;
 const NEAREST: usize = 3;
 
 const STEPS: usize = 30;
-const RATE: f64 = 0.2;
+const RATE: f64 = 0.05;
 
 /// The largest relative error of a gradient. The step of the differences is so small that hardly a maximum changes its
 /// mind within it, or a rectifier; rounding then leaves about 1e-9.

@@ -6,7 +6,7 @@
 //! - weighted, adjoint: `grad_y`, x, w, the indices and both gradients, each once, read. Two passes would read `grad_y`
 //!   twice.
 //! - maximum, forward: the time of reading every row that an index names from cache, in its order, and writing a row a
-//!   group (`memory::read_rows`). The bytes that leave the cache are a tenth of these.
+//!   group (`memory::read_rows`). The bytes that must leave the cache are a fifth of these.
 //! - maximum, adjoint: `grad_y`, the arguments, the indices and `grad_x`, each once, copied.
 //! - an owned output: the same call into the caller's buffer, and the faults of the output's pages.
 
