@@ -58,8 +58,7 @@ impl<T: Pod> Buffer<T> {
         write: impl FnOnce(&mut [MaybeUninit<T>]) -> Filled,
     ) -> Array<T, D> {
         let filled = write(self.cells());
-        assert_eq!(filled.0, self.len, "every cell of an output is written");
-        self.written(shape)
+        self.finish(filled, shape)
     }
 
     /// [`Buffer::fill`] of two buffers at once.
@@ -75,11 +74,17 @@ impl<T: Pod> Buffer<T> {
         (self.written(shapes[0]), other.written(shapes[1]))
     }
 
+    /// The buffer, which `filled` says is written, as an array of `shape`.
+    pub(crate) fn finish<D: Dimension>(self, filled: Filled, shape: &[usize]) -> Array<T, D> {
+        assert_eq!(filled.0, self.len, "every cell of an output is written");
+        self.written(shape)
+    }
+
     /// The buffer as an array of `shape`; its cells have been counted as written.
     fn written<D: Dimension>(mut self, shape: &[usize]) -> Array<T, D> {
         self.memory.spare_capacity_mut()[..self.offset].fill(MaybeUninit::new(T::zeroed()));
-        // SAFETY: the padding was just written, and the `len` cells behind it by the caller's `write`: a `Filled` is
-        // made only by tiles that reached their ends and counts their cells, and the slice was lent for that call alone.
+        // SAFETY: the padding was just written, and the `len` cells behind it: a `Filled` is made only by writers that
+        // reached their ends, and counts their cells. It is this buffer's, since a call fills the buffers that it made.
         unsafe { self.memory.set_len(self.offset + self.len) };
         Array1::from_vec(self.memory)
             .slice_move(s![self.offset..])
@@ -205,7 +210,7 @@ impl<A: Pod + Send + Sync, B: Pod + Send + Sync> Split for Both<'_, '_, A, B> {
     }
 }
 
-/// The number of cells that finished tiles have written. Only tiles make one.
+/// The number of cells that have been written. Only writers that count make one.
 #[must_use]
 #[derive(Debug, PartialEq)]
 pub(crate) struct Filled(usize);
@@ -216,6 +221,11 @@ impl Filled {
     #[cfg(test)]
     pub(crate) fn cells(n: usize) -> Self {
         Self(n)
+    }
+
+    /// Rows that a [`ScatteredRows`](crate::parallel::ScatteredRows) has written.
+    pub(crate) fn rows(rows: usize, width: usize) -> Self {
+        Self(rows * width)
     }
 
     pub(crate) fn and(self, other: Self) -> Self {

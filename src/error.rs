@@ -58,6 +58,24 @@ pub enum Error {
         /// The largest value that could stand there.
         most: usize,
     },
+    /// A coordinate is infinite or not a number.
+    #[error("{argument}{position:?} = {value} is not finite")]
+    NonFinite {
+        /// The argument's name.
+        argument: &'static str,
+        /// The position of the coordinate in its array.
+        position: Vec<usize>,
+        /// The coordinate.
+        value: String,
+    },
+    /// The number of dimensions is not supported.
+    #[error("{found} dimensions are not supported, 1 to {most} are")]
+    Dimensions {
+        /// The number of dimensions asked for.
+        found: usize,
+        /// The largest number.
+        most: usize,
+    },
     /// A size or a product of sizes does not fit.
     #[error("{argument} = {value} is too large, at most {limit} is supported")]
     TooLarge {

@@ -6,6 +6,7 @@
 //! | family | forward | adjoint |
 //! |---|---|---|
 //! | [`gather`] | rows of features at given indices | sums of gradient rows at the rows they came from |
+//! | [`kdtree`] | exact nearest neighbours | |
 //!
 //! An operator is a value that holds what is known before the data. It is checked once, reused, and shared between
 //! threads:
@@ -45,6 +46,7 @@ mod parallel;
 mod simd;
 
 pub mod gather;
+pub mod kdtree;
 
 pub use element::Element;
 pub use error::{Error, Result};
@@ -55,6 +57,11 @@ pub use simd::Level;
 ///
 /// Its supertraits are the families' kernels. They are compiled once, in this crate, so that an unoptimised program that
 /// uses them runs them at full speed.
-pub trait Real: Element + gather::Kernels {}
+pub trait Real: Element + gather::Kernels + kdtree::Kernels {}
 impl Real for f32 {}
 impl Real for f64 {}
+
+/// The README's program, compiled and run with the documentation's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

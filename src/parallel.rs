@@ -4,9 +4,13 @@
 //! a group. Where the cuts are depends on the problem alone, never on the number of threads, and every tile has one
 //! owner, so the bits of a result cannot depend on who computed it. Threads are those of the rayon pool that the caller
 //! is in.
+#![allow(unsafe_code, reason = "rows written in an order that is not that of memory")]
 
 use crate::buffer::{Both, Filled, Output, Split, Tile};
 use bytemuck::Pod;
+use rayon::prelude::*;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Below this many bytes moved, waking a second thread costs more than it saves (measured by `benches/gather.rs`).
@@ -85,6 +89,105 @@ fn split<O: Split>(
         a.and(b)
     } else {
         split(a, left, cut, write).and(split(b, right, cut, write))
+    }
+}
+
+/// Every number of `0..len` exactly once. Only the constructors below make one.
+pub(crate) struct Permutation(Vec<u32>);
+
+impl Permutation {
+    /// `0..n`.
+    pub(crate) fn identity(n: usize) -> Self {
+        Self((0..n as u32).collect())
+    }
+
+    /// `0..n` by ascending key, equal keys in their order.
+    pub(crate) fn by_key(n: usize, key: impl Fn(usize) -> u32 + Sync) -> Self {
+        let keyed = |index: usize| u64::from(key(index)) << 32 | index as u64;
+        let mut order: Vec<u64> = (0..n).into_par_iter().with_min_len(1 << 10).map(keyed).collect();
+        order.par_sort_unstable();
+        // A sort permutes, and a key is followed by its own index.
+        Self(order.into_par_iter().with_min_len(1 << 10).map(|keyed| keyed as u32).collect())
+    }
+
+    /// `first`, then the rest of `0..n` in ascending order.
+    ///
+    /// # Panics
+    ///
+    /// Where `first` names a number twice or one that is not below `n`.
+    pub(crate) fn starting_with(first: &[u32], n: usize) -> Self {
+        let mut seen = vec![false; n];
+        for &row in first {
+            assert!(!std::mem::replace(&mut seen[row as usize], true), "a permutation names a number once");
+        }
+        let mut order = Vec::with_capacity(n);
+        order.extend_from_slice(first);
+        order.extend((0..n as u32).filter(|&row| !seen[row as usize]));
+        Self(order)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+/// Writes the rows of an output that one tile of a [`Permutation`] names, in the tile's order.
+pub(crate) struct ScatteredRows<'a, V> {
+    cells: *mut MaybeUninit<V>,
+    width: usize,
+    rows: &'a [u32],
+    next: usize,
+    life: PhantomData<&'a mut [V]>,
+}
+
+impl<V: Copy> ScatteredRows<'_, V> {
+    /// Writes the next row.
+    pub(crate) fn push(&mut self, row: &[V]) {
+        assert_eq!(row.len(), self.width);
+        let at = self.rows[self.next] as usize * self.width;
+        self.next += 1;
+        // SAFETY: the row number is below the number of rows of the output, which is exclusively borrowed for the life of
+        // `self`; no other tile names it, since both belong to one permutation, and this one names it once.
+        let cells = unsafe { std::slice::from_raw_parts_mut(self.cells.add(at), self.width) };
+        cells.write_copy_of_slice(row);
+    }
+
+    fn finish(self) -> Filled {
+        assert_eq!(self.next, self.rows.len(), "every row of a tile is written");
+        Filled::rows(self.next, self.width)
+    }
+}
+
+/// Runs `kernel` once for every `tile` positions of `order`, with the first position, the rows, and writers for those
+/// rows of two outputs of `width` cells a row.
+pub(crate) fn for_each_scattered<A: Copy + Send, B: Copy + Send>(
+    order: &Permutation,
+    tile: usize,
+    parallel: bool,
+    width: usize,
+    outputs: (&mut [MaybeUninit<A>], &mut [MaybeUninit<B>]),
+    kernel: &(impl Fn(usize, &[u32], &mut ScatteredRows<'_, A>, &mut ScatteredRows<'_, B>) + Sync),
+) -> (Filled, Filled) {
+    struct Base<A, B>(*mut MaybeUninit<A>, *mut MaybeUninit<B>);
+    // SAFETY: the pointers are used only through `ScatteredRows`, which write disjoint rows.
+    unsafe impl<A: Send, B: Send> Sync for Base<A, B> {}
+
+    assert_eq!(outputs.0.len(), order.0.len() * width);
+    assert_eq!(outputs.1.len(), order.0.len() * width);
+    let base = Base(outputs.0.as_mut_ptr(), outputs.1.as_mut_ptr());
+    let base = &base;
+    let run = move |(index, rows): (usize, &[u32])| {
+        let mut a = ScatteredRows { cells: base.0, width, rows, next: 0, life: PhantomData };
+        let mut b = ScatteredRows { cells: base.1, width, rows, next: 0, life: PhantomData };
+        kernel(index * tile, rows, &mut a, &mut b);
+        (a.finish(), b.finish())
+    };
+    let nothing = || (Filled::NOTHING, Filled::NOTHING);
+    let sum = |a: (Filled, Filled), b: (Filled, Filled)| (a.0.and(b.0), a.1.and(b.1));
+    if parallel {
+        order.0.par_chunks(tile).enumerate().map(run).reduce(nothing, sum)
+    } else {
+        order.0.chunks(tile).enumerate().map(run).fold(nothing(), sum)
     }
 }
 

@@ -15,6 +15,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod gather;
+mod kdtree;
 mod measure;
 mod memory;
 
@@ -33,4 +34,5 @@ fn main() {
     );
     memory::report(&suite);
     gather::report(&suite);
+    kdtree::report(&suite);
 }

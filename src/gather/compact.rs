@@ -66,7 +66,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         let gradients = buffer.fill(&shape, |cells| {
             let row_bytes = (width * size_of::<T>()).max(1);
             let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
-            let cut = Cut { group: rows.len(), tile, width, parallel: plan.parallel(plan.indices.len() * row_bytes) };
+            let cut = Cut { group: rows.len(), tile, width, parallel: plan.parallel::<T>(width) };
             let traffic = Traffic { stream: false, prefetch: plan.tuning.prefetch.unwrap_or(true) };
             let batch_cells = plan.per_batch * width;
             if cells.is_empty() {

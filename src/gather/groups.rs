@@ -210,7 +210,7 @@ impl<D: Dimension, X: Dimension> Grouped<D, X> {
         let row_bytes = (width * size_of::<T>()).max(1);
         let per_group = (plan.per_batch / self.groups.count().max(1)).max(1);
         let tile = plan.tuning.tile.unwrap_or((TILE_BYTES / per_group).div_ceil(row_bytes).max(1));
-        Cut { group: self.groups.count(), tile, width, parallel: plan.parallel(plan.indices.len() * row_bytes) }
+        Cut { group: self.groups.count(), tile, width, parallel: plan.parallel::<T>(width) }
     }
 
     /// Whether rows of `x` are asked for ahead.

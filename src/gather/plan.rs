@@ -172,9 +172,14 @@ impl Plan {
         &self.indices[batch * self.per_batch..][..self.per_batch]
     }
 
-    /// Whether to use several threads where `bytes` are moved.
-    pub(super) fn parallel(&self, bytes: usize) -> bool {
-        self.tuning.parallel.unwrap_or(bytes >= PARALLEL_BYTES)
+    /// The bytes of one row of `width` an index. Saturating: views that repeat an element can be larger than memory.
+    pub(super) fn bytes<T>(&self, width: usize) -> usize {
+        self.indices.len().saturating_mul(width).saturating_mul(size_of::<T>())
+    }
+
+    /// Whether to use several threads where a row of `width` an index is moved.
+    pub(super) fn parallel<T>(&self, width: usize) -> bool {
+        self.tuning.parallel.unwrap_or(self.bytes::<T>(width) >= PARALLEL_BYTES)
     }
 
     /// The positions that name each row, built on first need.

@@ -180,7 +180,7 @@ impl<D: Dimension, X: Dimension> Pooled<D, X> {
         };
         let slab = reduction::<T>(plan, width) == Reduction::Slab;
         let cut = if slab {
-            let parallel = plan.parallel(plan.indices.len() * width * size_of::<T>());
+            let parallel = plan.parallel::<T>(width);
             Cut { group: plan.rows, tile: plan.rows, width, parallel }
         } else {
             inverse_cut::<T>(plan, width)

@@ -73,7 +73,7 @@ impl<'a, T: Real> Spread<'a, T> {
 
     fn by_slab(&self, out: Output<'_, T>) -> Filled {
         let (plan, width) = (self.plan, self.width);
-        let parallel = plan.parallel(plan.indices.len() * width * size_of::<T>());
+        let parallel = plan.parallel::<T>(width);
         let cut = Cut { group: plan.rows, tile: plan.rows, width, parallel };
         for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, _, tile| {
             let sums = tile.accumulators();
@@ -153,7 +153,7 @@ impl<'a, T: Real> Spread<'a, T> {
 /// How rows of `width` are reduced.
 pub(super) fn reduction<T>(plan: &Plan, width: usize) -> Reduction {
     let row_bytes = width * size_of::<T>();
-    let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel(plan.indices.len() * row_bytes);
+    let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel::<T>(width);
     let slab = busy && plan.rows * row_bytes <= SLAB_BYTES;
     plan.tuning.reduction.unwrap_or(if slab { Reduction::Slab } else { Reduction::Inverse })
 }
@@ -163,7 +163,7 @@ pub(super) fn inverse_cut<T>(plan: &Plan, width: usize) -> Cut {
     let row_bytes = (width * size_of::<T>()).max(1);
     let read = (plan.per_batch / plan.rows.max(1)).max(1) * row_bytes;
     let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes).min(READ_BYTES.div_ceil(read)));
-    Cut { group: plan.rows, tile, width, parallel: plan.parallel(plan.indices.len() * row_bytes) }
+    Cut { group: plan.rows, tile, width, parallel: plan.parallel::<T>(width) }
 }
 
 /// Hands out the `positions` of a batch that are not padding, in order, a few at a time: from each position's group to

@@ -257,13 +257,12 @@ pub(super) fn copy_rows<T: Real>(plan: &Plan, x: &Rows<'_, T>, width: usize, y: 
         return Filled::NOTHING;
     }
     let row_bytes = width * size_of::<T>();
-    let bytes = plan.indices.len() * row_bytes;
     let traffic = Traffic {
-        stream: row_bytes.is_multiple_of(16) && plan.tuning.stream.unwrap_or(bytes > STREAM_BYTES),
-        prefetch: plan.tuning.prefetch.unwrap_or(plan.rows * row_bytes > PREFETCH_BYTES),
+        stream: row_bytes.is_multiple_of(16) && plan.tuning.stream.unwrap_or(plan.bytes::<T>(width) > STREAM_BYTES),
+        prefetch: plan.tuning.prefetch.unwrap_or(plan.rows.saturating_mul(row_bytes) > PREFETCH_BYTES),
     };
     let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
-    let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel(bytes) };
+    let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel::<T>(width) };
     let padding = vec![T::from_f64(plan.fill).expect("every f64 rounds to an element"); width];
     for_each_tile(y, plan.indices.len(), &cut, &|batch, rows, tile| {
         let indices = &plan.batch(batch)[rows];

@@ -356,7 +356,7 @@ impl Segments {
             return Filled::NOTHING;
         }
         let tile = plan.tuning.tile.unwrap_or(TILE_BYTES.div_ceil(row_bytes));
-        let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel(plan.per_batch * row_bytes) };
+        let cut = Cut { group: plan.per_batch, tile, width, parallel: plan.parallel::<T>(width) };
         for_each_tile(out, plan.per_batch, &cut, &|_, rows, tile| kernel(rows, tile))
     }
 
@@ -427,7 +427,7 @@ impl Segments {
             let pull = |(segment, order, rows): (usize, &[u32], &mut [&mut [T]])| {
                 T::pull_products(self.plan.level, x, order, &grad_y[segment * width..][..width], rows);
             };
-            if self.plan.parallel(size_of_val(x)) {
+            if self.plan.parallel::<T>(width) {
                 segments.into_par_iter().for_each(pull);
             } else {
                 segments.into_iter().for_each(pull);

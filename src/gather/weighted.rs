@@ -342,7 +342,7 @@ impl<D: Dimension, X: Dimension> Weighted<D, X> {
     fn pull_at_once<T: Real>(&self, inputs: &Inputs<'_, T>, grad_x: Output<'_, T>, grad_w: Output<'_, T>) -> Filled {
         let (plan, groups, width) = (&self.grouped.plan, &self.grouped.groups, inputs.width);
         let (batch_y, batch_x) = (groups.count() * width, plan.rows * width);
-        let parallel = plan.parallel(plan.indices.len() * width * size_of::<T>());
+        let parallel = plan.parallel::<T>(width);
         let cut = Cut { group: 1, tile: 1, width: batch_x, parallel };
         let both = Both { first: grad_x, second: grad_w, width: plan.per_batch };
         for_each_tile_of_both(both, plan.batches, &cut, &|batch, _, grad_x, grad_w| {
@@ -366,7 +366,7 @@ impl<D: Dimension, X: Dimension> Weighted<D, X> {
             return Filled::NOTHING;
         }
         let (batch_y, batch_x) = (groups.count() * width, plan.rows * width);
-        let parallel = plan.parallel(plan.indices.len() * width * size_of::<T>());
+        let parallel = plan.parallel::<T>(width);
         let cut = Cut { group: plan.per_batch, tile: plan.tuning.tile.unwrap_or(WEIGHTS), width: 1, parallel };
         for_each_tile(grad_w, plan.indices.len(), &cut, &|batch, positions, grad_w| {
             let (grad_y, x) = (&grad_y[batch * batch_y..][..batch_y], &x[batch * batch_x..][..batch_x]);

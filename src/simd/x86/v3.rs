@@ -255,11 +255,17 @@ impl Ids for V3Ids32 {
     #[inline(always)]
     fn below(self, b: Self) -> V3F32 {
         // SAFETY: a vector of this level exists.
-        V3F32([0, 1].map(|half| unsafe { _mm256_castsi256_ps(_mm256_cmpgt_epi32(b.0[half], self.0[half])) }))
+        unsafe {
+            let (low, high) = (_mm256_cmpgt_epi32(b.0[0], self.0[0]), _mm256_cmpgt_epi32(b.0[1], self.0[1]));
+            V3F32([_mm256_castsi256_ps(low), _mm256_castsi256_ps(high)])
+        }
     }
     #[inline(always)]
     fn choose(mask: V3F32, a: Self, b: Self) -> Self {
         // SAFETY: a vector of this level exists.
-        Self([0, 1].map(|half| unsafe { _mm256_blendv_epi8(b.0[half], a.0[half], _mm256_castps_si256(mask.0[half])) }))
+        unsafe {
+            let (low, high) = (_mm256_castps_si256(mask.0[0]), _mm256_castps_si256(mask.0[1]));
+            Self([_mm256_blendv_epi8(b.0[0], a.0[0], low), _mm256_blendv_epi8(b.0[1], a.0[1], high)])
+        }
     }
 }

@@ -1,0 +1,204 @@
+//! A vector of neighbouring queries, one traversal: the queries lie in the lanes.
+//!
+//! Where queries are about as dense as points, neighbouring ones visit the same leaves. The packet visits each once:
+//! subtrees are left out by the packet's bounding box, leaves by the lanes' own bounds, and every point is compared with
+//! all lanes at once. Lists are kept sorted by (key, row number) in all lanes without a branch.
+
+use super::arena::{Arena, Dims};
+use super::kernels::Tile;
+use super::walk::{Stack, halves, key, sum_of_squares};
+use crate::element::Element;
+use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
+
+/// The largest K whose lists are worth keeping in lanes.
+pub(super) const MAX_K: usize = 16;
+
+/// The largest number of lanes.
+const MAX_LANES: usize = 16;
+
+/// The rows of the queries' lists in lanes.
+type Lists<T, S> = ([<S as Simd>::V<T>; MAX_K], [IdsOf<T, S>; MAX_K]);
+
+/// Up to a vector of queries.
+struct Packet<T: Element, S: Simd, A: Dims> {
+    /// The queries' coordinates, one vector an axis; the last query fills the lanes of an incomplete packet.
+    lanes: A::Axes<S::V<T>>,
+    /// The lowest and the highest of the lanes.
+    low: A::Axes<T>,
+    high: A::Axes<T>,
+    /// The rows that the queries are of, excluded from their neighbours.
+    own: Option<IdsOf<T, S>>,
+    k: usize,
+}
+
+impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
+    #[inline(always)]
+    fn new(s: S, dims: A, queries: &[T], own: Option<&[u32]>, k: usize) -> Self {
+        let d = dims.count();
+        let (mut low, mut high) = (dims.all(T::zero()), dims.all(T::zero()));
+        let mut lanes = dims.all(s.splat(T::zero()));
+        for axis in 0..d {
+            let at = |lane: usize| (lane * d + axis).min(queries.len() - d + axis);
+            let column: [T; MAX_LANES] = std::array::from_fn(|lane| queries[at(lane)]);
+            let used = &column[..T::LANES];
+            low.as_mut()[axis] = used.iter().fold(T::infinity(), |low, &x| if x < low { x } else { low });
+            high.as_mut()[axis] = used.iter().fold(T::neg_infinity(), |high, &x| if x > high { x } else { high });
+            lanes.as_mut()[axis] = s.load(used);
+        }
+        let own = own.map(|own| {
+            let mut ids = [u32::MAX; MAX_LANES];
+            ids[..own.len()].copy_from_slice(own);
+            Ids::read(s, &ids)
+        });
+        Self { lanes, low, high, own, k }
+    }
+}
+
+#[inline(always)]
+pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
+    let (d, k) = (dims.count(), tile.k);
+    let rows = tile.queries.len() / d;
+    let mut stack = Stack::new(dims.all(T::zero()));
+    let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
+    for first in (0..rows).step_by(T::LANES) {
+        let rows = first..rows.min(first + T::LANES);
+        let own = tile.own.map(|own| &own[rows.clone()]);
+        let packet = Packet::<T, S, A>::new(s, dims, &tile.queries[rows.start * d..rows.end * d], own, k);
+        lists.0[..k].fill(s.splat(T::infinity()));
+        lists.1[..k].fill(Ids::all(s, tree.rows as u32));
+        search(s, dims, tree, &packet, &mut stack, &mut lists);
+        for place in 0..k {
+            let (mut keys, mut ids) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
+            lists.0[place].store(&mut keys);
+            lists.1[place].put(&mut ids);
+            for (row, (key, id)) in rows.clone().zip(keys.into_iter().zip(ids)) {
+                tile.keys[row * k + place] = key;
+                tile.ids[row * k + place] = id;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn search<T: Element, S: Simd, A: Dims>(
+    s: S,
+    dims: A,
+    tree: &Arena<T>,
+    packet: &Packet<T, S, A>,
+    stack: &mut Stack<T, A::Axes<T>>,
+    lists: &mut Lists<T, S>,
+) {
+    let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
+    let mut worst = T::infinity();
+    stack.start(tree, dims.all(T::zero()));
+    while let Some(mut subtree) = stack.pop() {
+        if subtree.bound > worst {
+            continue;
+        }
+        while subtree.leaves > 1 {
+            let node = tree.nodes[subtree.node];
+            let axis = node.axis as usize;
+            let (to_left, to_right) = (low[axis] - node.split, node.split - high[axis]);
+            let (mut left, mut right) = halves(&subtree);
+            widen(&mut left.gaps.as_mut()[axis], to_left);
+            widen(&mut right.gaps.as_mut()[axis], to_right);
+            let (near, mut far) = if to_left > to_right { (right, left) } else { (left, right) };
+            far.bound = key(&far.gaps.as_ref()[..dims.count()]);
+            if far.bound <= worst {
+                stack.push(far);
+            }
+            subtree = near;
+        }
+        if visit(s, dims, tree, subtree.first_leaf, packet, lists) {
+            let mut keys = [T::zero(); MAX_LANES];
+            lists.0[packet.k - 1].store(&mut keys);
+            worst = keys[..T::LANES].iter().fold(T::zero(), |worst, &key| if key > worst { key } else { worst });
+        }
+    }
+}
+
+/// Raises a gap to another lower bound of the same distance.
+#[inline(always)]
+fn widen<T: Element>(gap: &mut T, other: T) {
+    if other > *gap {
+        *gap = other;
+    }
+}
+
+/// Compares the points of a leaf with the queries, and says whether a list may have changed.
+///
+/// Every point meets every query. A sieve of the points by the packet's box, a vector of points at a time, made a search
+/// 1.4 times as long: what it leaves comes in an order that cannot be predicted.
+#[inline(always)]
+fn visit<T: Element, S: Simd, A: Dims>(
+    s: S,
+    dims: A,
+    tree: &Arena<T>,
+    leaf: usize,
+    packet: &Packet<T, S, A>,
+    lists: &mut Lists<T, S>,
+) -> bool {
+    let (lanes, k) = (&packet.lanes.as_ref()[..dims.count()], packet.k);
+    let (low, high) = tree.leaf_box(leaf);
+    let bound = sum_of_squares(
+        dims,
+        #[inline(always)]
+        |axis| gap(s, lanes[axis], low[axis], high[axis]),
+    );
+    if bound.le(lists.0[k - 1]).bits() == 0 {
+        return false;
+    }
+    let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
+    let points = tree.leaf.min(tree.points - leaf * tree.leaf);
+    let mut changed = false;
+    for (point, &id) in ids[..points].iter().enumerate() {
+        let mut key = sum_of_squares(
+            dims,
+            #[inline(always)]
+            |axis| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]),
+        );
+        if key.le(lists.0[k - 1]).bits() == 0 {
+            continue;
+        }
+        changed = true;
+        let mut id = IdsOf::<T, S>::all(s, id);
+        if let Some(own) = packet.own {
+            let other = id.below(own).or(own.below(id));
+            key = Vector::select(other, key, s.splat(T::infinity()));
+            id = Ids::choose(other, id, Ids::all(s, u32::MAX));
+        }
+        insert(key, id, &mut lists.0[..k], &mut lists.1[..k]);
+    }
+    changed
+}
+
+/// The distance from each lane to an interval: 0 within it.
+#[inline(always)]
+fn gap<T: Element, S: Simd>(s: S, x: S::V<T>, low: T, high: T) -> S::V<T> {
+    (s.splat(low) - x).max(x - s.splat(high)).max(s.splat(T::zero()))
+}
+
+/// Puts a point into every lane's list before which it comes, and drops those lists' last entries.
+///
+/// From the last place to the first: an entry moves down where the point comes before the place above. Each comparison
+/// is with the list as it was, so none waits for another.
+#[inline(always)]
+fn insert<T: Element, V: Vector<T>>(key: V, id: V::Ids, keys: &mut [V], ids: &mut [V::Ids]) {
+    let last = keys.len() - 1;
+    let mut enters = before((key, id), (keys[last], ids[last]));
+    for place in (1..=last).rev() {
+        let (above_key, above_id) = (keys[place - 1], ids[place - 1]);
+        let moves = before((key, id), (above_key, above_id));
+        keys[place] = V::select(moves, above_key, V::select(enters, key, keys[place]));
+        ids[place] = Ids::choose(moves, above_id, Ids::choose(enters, id, ids[place]));
+        enters = moves;
+    }
+    keys[0] = V::select(enters, key, keys[0]);
+    ids[0] = Ids::choose(enters, id, ids[0]);
+}
+
+/// Whether the entry `a` comes before `b`, a lane.
+#[inline(always)]
+fn before<T: Element, V: Vector<T>>(a: (V, V::Ids), b: (V, V::Ids)) -> V::Mask {
+    a.0.lt(b.0).or(a.0.le(b.0).and(a.1.below(b.1)))
+}

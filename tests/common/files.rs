@@ -1,0 +1,68 @@
+//! Real files, which are not part of the repository.
+
+use ndarray::Array2;
+use std::env;
+use std::fs::{read, read_to_string};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The file `name` of the directory `PULLBACK_DATA`, by default `../shared/data`. Where it is missing the caller's test
+/// is skipped, which is printed, or fails where `PULLBACK_REQUIRE_DATA=1`.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let path = env::var_os("PULLBACK_DATA").map_or_else(default, PathBuf::from).join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    assert!(env::var_os("PULLBACK_REQUIRE_DATA").is_none_or(|v| v != "1"), "{} is missing", path.display());
+    eprintln!("skipped: {} is missing", path.display());
+    None
+}
+
+/// `car_cloud400.csv`: (24989, 3), outdoors, from the side of a road.
+pub fn car() -> Option<Array2<f32>> {
+    let text = read_to_string(find("car_cloud400.csv")?).expect("the file is read");
+    Some(from_words(text.lines().skip(1).map(|line| line.split(',')), 24_989))
+}
+
+/// `spot.obj`: (2930, 3), the vertices of a mesh that is its own mirror image.
+pub fn spot() -> Option<Array2<f64>> {
+    let text = read_to_string(find("spot.obj")?).expect("the file is read");
+    let vertices = text.lines().filter_map(|line| line.strip_prefix("v "));
+    Some(from_words(vertices.map(str::split_whitespace), 2930))
+}
+
+/// `autzen-thin.las`: (10653, 3), an airborne survey in feet.
+pub fn autzen() -> Option<Array2<f64>> {
+    let bytes = read(find("autzen-thin.las")?).expect("the file is read");
+    // A header of LAS 1.2, little-endian.
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let f64_at = |at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let (start, rows) = (u32_at(96) as usize, u32_at(107) as usize);
+    let record = usize::from(u16::from_le_bytes([bytes[105], bytes[106]]));
+    let coordinate = |(row, axis)| {
+        let steps = u32_at(start + row * record + 4 * axis).cast_signed();
+        f64::from(steps) * f64_at(131 + 8 * axis) + f64_at(155 + 8 * axis)
+    };
+    let points = Array2::from_shape_fn([rows, 3], coordinate);
+    assert_eq!(rows, 10_653);
+    Some(points)
+}
+
+/// `office1_stride4_160x120_xyz.f32`: (19200, 3), a frame of a depth camera, 120 rows of 160 pixels, with runs of NaN.
+pub fn office() -> Option<Array2<f32>> {
+    let bytes = read(find("office1_stride4_160x120_xyz.f32")?).expect("the file is read");
+    let (values, rest) = bytes.as_chunks::<4>();
+    assert!(rest.is_empty());
+    let cells = values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    let points = Array2::from_shape_vec([120 * 160, 3], cells).expect("a frame of 120 x 160 pixels");
+    assert_eq!(points.rows().into_iter().filter(|row| row.iter().any(|x| x.is_nan())).count(), 3288);
+    Some(points)
+}
+
+/// The first three words of each line.
+fn from_words<'a, T: FromStr>(lines: impl Iterator<Item = impl Iterator<Item = &'a str>>, rows: usize) -> Array2<T> {
+    let number = |word: &str| word.trim().parse().ok().expect("a number");
+    let cells = lines.flat_map(|words| words.take(3)).map(number).collect();
+    Array2::from_shape_vec([rows, 3], cells).expect("three coordinates a line")
+}

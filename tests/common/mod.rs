@@ -1,0 +1,20 @@
+//! What the tests share: naive references, random problems, strided arrays, comparison of bits, levels, threads, files.
+
+// Every test file is a crate of its own and uses its part of this.
+#![allow(dead_code)]
+
+pub mod cells;
+pub mod cloud;
+pub mod files;
+pub mod gather;
+pub mod gather_case;
+pub mod gather_strategy;
+pub mod levels;
+pub mod neighbors;
+pub mod neighbors_case;
+pub mod neighbors_strategy;
+pub mod problems;
+pub mod random;
+pub mod strides;
+pub mod threads;
+pub mod values;

@@ -1,0 +1,17 @@
+//! Pools of threads.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::LazyLock;
+
+/// One thread, as many as most runners have, an odd number, more than any runner has.
+pub const COUNTS: [usize; 4] = [1, 2, 3, 7];
+
+static POOLS: LazyLock<[ThreadPool; 4]> = LazyLock::new(|| {
+    COUNTS.map(|count| ThreadPoolBuilder::new().num_threads(count).build().expect("a pool of a few threads"))
+});
+
+/// Runs `work` in a pool of `count` threads, one of [`COUNTS`].
+pub fn with<R: Send>(count: usize, work: impl FnOnce() -> R + Send) -> R {
+    let pool = COUNTS.iter().position(|&n| n == count).expect("one of COUNTS");
+    POOLS[pool].install(work)
+}

@@ -1,0 +1,71 @@
+//! Every operator once, tiny, at every level: what emulators and memory checkers, which are hundreds of times slower, run.
+
+mod common;
+
+use common::cells::assert_cells;
+use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
+use common::levels;
+use common::neighbors::assert_exact;
+use common::values::{Value, Values};
+use ndarray::ArrayViewMut;
+use pullback::Level;
+use pullback::gather::{OutOfRange, Reduction, Tuning};
+use pullback::kdtree::Builder;
+
+fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
+    let (rows, policy) = (3, OutOfRange::Skip { fill: 0.5 });
+    let indices = random_ids([2, 3, 2], rows + 1);
+    let mut x = Values::Adversarial.array::<T, _>([2, rows, channels], 1);
+    let y = Values::Adversarial.array::<T, _>([2, 3, 2, channels], 2);
+    let gather = operator(level, &indices, rows, policy).with_tuning(tuning);
+
+    let expected = forward(&x, &indices, policy);
+    assert_cells("y", &gather.forward(x.view()).unwrap(), &expected);
+    // Where 16 bytes are aligned and where they are not.
+    for offset in [4, 1] {
+        let mut memory = vec![T::zero(); offset + y.len()];
+        let mut output = ArrayViewMut::from_shape(y.raw_dim(), &mut memory[offset..]).unwrap();
+        gather.forward_into(x.view(), output.view_mut()).unwrap();
+        assert_cells("y", &output, &expected);
+    }
+    assert_cells("grad_x", &gather.adjoint(y.view()).unwrap(), &adjoint(&y, &indices, policy, rows));
+    let expected = adjoint_add(&y, &indices, policy, &x);
+    gather.adjoint_add(y.view(), x.view_mut()).unwrap();
+    assert_cells("grad_x", &x, &expected);
+}
+
+#[test]
+fn gather_rows() {
+    levels::each(|level| {
+        for (reduction, on) in [(Reduction::Slab, false), (Reduction::Inverse, true)] {
+            let tuning = Tuning {
+                stream: Some(on),
+                prefetch: Some(on),
+                parallel: Some(on),
+                reduction: Some(reduction),
+                tile: Some(2),
+                hub: Some(3),
+            };
+            for channels in [3, 16, 36] {
+                rows::<f32>(level, channels, tuning);
+                rows::<f64>(level, channels, tuning);
+            }
+        }
+    });
+}
+
+#[test]
+fn kdtree_knn() {
+    fn check<T: Value, const D: usize>(level: Level) {
+        let points = Values::Spread.array::<T, _>([40, D], 3);
+        let queries = Values::Spread.array([17, D], 4);
+        for k in [5, 20] {
+            assert_exact::<T, D>(level, Builder::default(), &points, &queries, k);
+        }
+    }
+    levels::each(|level| {
+        check::<f32, 3>(level);
+        check::<f64, 2>(level);
+        check::<f32, 7>(level);
+    });
+}
