@@ -6,8 +6,12 @@ use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::levels;
 use common::neighbors::assert_exact;
+use common::pooled_case::Pooling;
+use common::reduction_case::{Family, Form, Problem};
+use common::segment_case::BySegment;
 use common::values::{Value, Values};
-use ndarray::ArrayViewMut;
+use common::weighted_case::WeightedSums;
+use ndarray::{ArrayViewMut, array, s};
 use pullback::Level;
 use pullback::gather::{OutOfRange, Reduction, Tuning};
 use pullback::kdtree::Builder;
@@ -51,6 +55,61 @@ fn gather_rows() {
                 rows::<f64>(level, channels, tuning);
             }
         }
+    });
+}
+
+/// A few groups of each form, with padding, ties and zeros of both signs.
+fn reductions<F: Family>() {
+    levels::each(|level| {
+        for (reduction, on) in [(Reduction::Slab, false), (Reduction::Inverse, true)] {
+            let tuning = Tuning {
+                stream: Some(on),
+                prefetch: Some(on),
+                parallel: Some(on),
+                reduction: Some(reduction),
+                tile: Some(2),
+                hub: Some(3),
+            };
+            for (form, channels, double) in [
+                (Form::Batched([2, 3, 2]), 3, false),
+                (Form::Unbatched([4, 3]), 16, on),
+                (Form::Ragged(vec![3, 0, 2]), 36, !on),
+            ] {
+                let policy = OutOfRange::Skip { fill: 0.5 };
+                let problem = Problem { form, rows: 4, channels, double, policy, outside: 4, ..Problem::default() };
+                Problem { tuning, values: Values::Tied, ..problem }.check::<F>(level);
+            }
+        }
+    });
+}
+
+#[test]
+fn gather_weighted() {
+    reductions::<WeightedSums>();
+}
+
+#[test]
+fn gather_pooled() {
+    reductions::<Pooling>();
+}
+
+#[test]
+fn gather_segment() {
+    reductions::<BySegment>();
+}
+
+#[test]
+fn gather_compact() {
+    levels::each(|level| {
+        let gather = operator(level, &array![[5, 0, 5], [1, 1, -1]], 9, OutOfRange::Skip { fill: 0.0 });
+        assert_eq!(gather.counts().sum(), 5);
+        let grad_y = Values::Integers.array::<f32, _>([2, 3, 19], 1);
+        let compact = gather.adjoint_compact(grad_y.view()).unwrap();
+        assert_eq!((compact.offsets, compact.rows), (array![0, 2, 3], array![0, 5, 1]));
+        let row = |batch, row| grad_y.slice(s![batch, row, ..]);
+        assert_eq!(compact.gradients.row(0), row(0, 1));
+        assert_eq!(compact.gradients.row(1), &row(0, 0) + &row(0, 2));
+        assert_eq!(compact.gradients.row(2), &row(1, 0) + &row(1, 1));
     });
 }
 

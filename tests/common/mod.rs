@@ -20,6 +20,7 @@ pub mod random;
 pub mod reduction_case;
 pub mod reduction_strategy;
 pub mod reduction_sweeps;
+pub mod refusals;
 pub mod segment_case;
 pub mod segments;
 pub mod strides;
