@@ -88,7 +88,7 @@ fn empty_outputs_of_any_width() {
 fn reductions_of_views_that_no_memory_holds() {
     let (x, max) = (arr0(1.0f64), Extremum::Max);
     let none = Array1::<i32>::zeros(0);
-    let wide = 1usize << 29;
+    let wide = 1usize << 30;
     let features = x.broadcast([MOST, wide]).unwrap();
     let pooled = Pooled::ragged(none.view(), array![0].view(), MOST, OutOfRange::Error).unwrap();
     let refused = |result: Result<()>| assert!(matches!(result, Ok(()) | Err(Error::Allocation { .. })), "{result:?}");
