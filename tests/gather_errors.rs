@@ -6,8 +6,8 @@ use common::refusals::{refused, shape_error, wrong};
 use common::strides::{Strided, Strides};
 use common::threads;
 use ndarray::{Array3, Array4, ArrayD, Ix3, IxDyn, arr0};
-use pullback::gather::{Gather, OutOfRange, index_points, index_points_adjoint};
 use pullback::Error;
+use pullback::gather::{Gather, OutOfRange, index_points, index_points_adjoint};
 
 /// (B, P, S, C)
 const GATHERED: [usize; 4] = [2, 3, 4, 6];

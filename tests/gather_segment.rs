@@ -60,9 +60,7 @@ fn check_same_bits<T: Value>(rows: usize, count: usize, channels: usize) {
     levels::each(|level| {
         for n in threads::COUNTS {
             for reduction in [None, Some(Reduction::Slab), Some(Reduction::Inverse)] {
-                for (parallel, tile) in
-                    [(None, None), (Some(true), Some(1)), (Some(true), Some(3)), (Some(false), None)]
-                {
+                for (parallel, tile) in [(None, None), (Some(true), Some(3))] {
                     let tuning = Tuning { reduction, parallel, tile, ..Tuning::default() };
                     let found = threads::with(n, || exponentials::<T>(rows, count, channels, tuning, level));
                     assert!(found == one, "{rows} rows, {n} threads, {tuning:?}");
@@ -74,7 +72,7 @@ fn check_same_bits<T: Value>(rows: usize, count: usize, channels: usize) {
 
 #[test]
 fn exponentials_have_the_same_bits_everywhere() {
-    for (rows, count, channels) in [(200, 9, 17), (3000, 4, 5), (50, 300, 3)] {
+    for (rows, count, channels) in [(200, 9, 17), (1000, 4, 5), (50, 300, 3)] {
         check_same_bits::<f32>(rows, count, channels);
         check_same_bits::<f64>(rows, count, channels);
     }

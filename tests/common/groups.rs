@@ -176,10 +176,11 @@ impl Groups {
 
     /// Extreme elements and their places.
     pub fn extremes<T: Value>(&self, which: Extremum, x: &ArrayD<T>, empty: f64) -> (ArrayD<Cell<T>>, ArrayD<u32>) {
-        let (channels, each) = (x.shape()[2], self.each());
-        let shape = self.results(channels);
+        let shape = self.results(x.shape()[2]);
+        let mut members = Array2::from_elem([shape[0], shape[1]], Vec::new());
+        self.each().into_iter().for_each(|at| members[[at.batch, at.group]].push(at));
         let chosen = Array3::from_shape_fn(shape, |(batch, group, c)| {
-            let here = each.iter().filter(|at| (at.batch, at.group) == (batch, group));
+            let here = members[[batch, group]].iter();
             choose(which, here.map(|at| (at.place as u32, x[[batch, at.row, c]])))
         });
         let values = chosen.mapv(|chosen| chosen.map_or(T::rounded(empty), |(_, value)| Cell::Copied(value)));

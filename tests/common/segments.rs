@@ -94,9 +94,10 @@ impl SegmentIds {
 
     /// Extreme elements and their rows.
     pub fn extremes<T: Value>(&self, which: Extremum, x: &ArrayD<T>, empty: f64) -> (ArrayD<Cell<T>>, ArrayD<u32>) {
+        let mut members = vec![Vec::new(); self.count];
+        self.each().for_each(|(row, segment)| members[segment].push(row));
         let chosen = Array2::from_shape_fn([self.count, x.shape()[1]], |(segment, c)| {
-            let rows = self.each().filter(|&(_, of)| of == segment);
-            choose(which, rows.map(|(row, _)| (row as u32, x[[row, c]])))
+            choose(which, members[segment].iter().map(|&row| (row as u32, x[[row, c]])))
         });
         let values = chosen.mapv(|chosen| chosen.map_or(T::rounded(empty), |(_, value)| Cell::Copied(value)));
         (values.into_dyn(), chosen.mapv(|chosen| chosen.map_or(u32::MAX, |(row, _)| row)).into_dyn())
