@@ -1,55 +1,104 @@
-//! The gradient of touched rows alone, and counts, against the whole gradient.
+//! The gradient of touched rows alone, and counts, against plain loops.
 
-mod family;
+mod common;
 
-use family::{POLICIES, Random, assert_bits, levels, row, strided, tunings};
-use pullback::Real;
+use common::cells::{Cell, assert_cells};
+use common::gather::{Id, adjoint};
+use common::levels;
+use common::problems::check_random;
+use common::reduction_case::{Family, Form, Problem};
+use common::reduction_strategy::problems;
+use common::reduction_sweeps as sweeps;
+use common::strides::Strided;
+use common::values::Value;
+use ndarray::{Array, Array2, ArrayD, Ix3, Ix4, array, s};
+use pullback::Level;
 use pullback::gather::{Gather, OutOfRange};
-use pullback::ndarray::{Array, Array2, Array3, Axis, s};
 
-fn check<T: Real>(shape: (usize, usize), rows: usize, channels: usize, policy: OutOfRange) {
-    let mut random = Random::new(rows as u64);
-    let indices = Array2::from_shape_simple_fn(shape, || random.index(rows, policy));
-    let grad_y: Array3<T> = random.array((shape.0, shape.1, channels));
-    let mut counts = Array2::<u32>::zeros((shape.0, rows));
-    for ((batch, _), &index) in indices.indexed_iter() {
-        if let Some(row) = row(index, rows, policy) {
-            counts[[batch, row]] += 1;
-        }
-    }
-    for level in levels() {
-        for tuning in tunings() {
-            let op = Gather::new(indices.view(), rows, policy).unwrap().with_level(level).unwrap().with_tuning(tuning);
-            assert_eq!(op.counts(), counts);
-            let whole = op.adjoint(grad_y.view()).unwrap();
-            let compact = op.adjoint_compact(strided(&grad_y).view()).unwrap();
-            let mut scattered = Array::zeros(whole.raw_dim());
-            assert_eq!(compact.offsets.len(), shape.0 + 1);
-            assert_eq!(compact.gradients.dim(), (compact.rows.len(), channels));
-            for batch in 0..shape.0 {
-                let part = compact.offsets[batch]..compact.offsets[batch + 1];
-                let touched = compact.rows.slice(s![part.clone()]);
-                let expected = counts.row(batch).iter().filter(|&&n| n > 0).count();
-                assert_eq!(touched.len(), expected);
-                assert!(touched.windows(2).into_iter().all(|pair| pair[0] < pair[1]));
-                for (&row, gradient) in touched.iter().zip(compact.gradients.slice(s![part, ..]).axis_iter(Axis(0))) {
-                    scattered.slice_mut(s![batch, row as usize, ..]).assign(&gradient);
-                }
+struct Compact;
+
+impl Family for Compact {
+    fn check<T: Value, I: Id>(problem: &Problem, level: Level) {
+        let (rows, channels, lengths) = (problem.rows, problem.channels, problem.lengths());
+        let shape = match problem.form {
+            Form::Batched([b, p, s]) => Ix3(b, p, s),
+            Form::Unbatched([p, s]) => Ix3(1, p, s),
+            Form::Ragged(_) => Ix3(lengths.len(), 5, 1),
+        };
+        let indices = problem.indices::<I, _>(shape);
+        let made = Gather::new(indices.view(), rows, problem.policy);
+        let Some(op) = problem.accepted("indices", made, &indices.view()) else { return };
+        let op = op.with_level(level).expect("the level is available").with_tuning(problem.tuning);
+        let shape = Ix4(shape[0], shape[1], shape[2], channels);
+        let grad_y = Strided::new(shape, problem.layout.grad_y, problem.draw::<T>());
+
+        let mut counts = Array2::<u32>::zeros([shape[0], rows]);
+        for ((batch, ..), &index) in indices.view().indexed_iter() {
+            if let Some(row) = common::gather::row(index, rows, problem.policy) {
+                counts[[batch, row]] += 1;
             }
-            assert_bits("gradients", &scattered, &whole);
         }
+        assert_eq!(op.counts(), counts);
+
+        let whole = adjoint(&grad_y.view(), &indices.view(), problem.policy, rows);
+        let (mut offsets, mut touched, mut gradients) = (vec![0], Vec::new(), Vec::<Cell<T>>::new());
+        for (batch, counts) in counts.outer_iter().enumerate() {
+            for (row, _) in counts.indexed_iter().filter(|(_, n)| **n > 0) {
+                touched.push(row as u32);
+                gradients.extend(whole.slice(s![batch, row, ..]));
+            }
+            offsets.push(touched.len());
+        }
+        let expected = ArrayD::from_shape_vec(vec![touched.len(), channels], gradients).expect("a row each");
+        let compact = op.adjoint_compact(grad_y.view()).expect("the shape is right");
+        assert_eq!(compact.offsets.to_vec(), offsets);
+        assert_eq!(compact.rows.to_vec(), touched);
+        assert_cells("gradients", &compact.gradients, &expected);
     }
 }
 
 #[test]
-fn equal_to_the_whole_gradient() {
-    for policy in POLICIES {
-        for channels in [0, 1, 16, 19] {
-            check::<f32>((3, 7), 40, channels, policy);
-            check::<f64>((4, 9), 3, channels, policy);
-        }
-        check::<f32>((3, 0), 4, 5, policy);
-        check::<f32>((0, 3), 4, 5, policy);
-    }
-    check::<f64>((2, 3), 0, 5, OutOfRange::Skip { fill: 1.0 });
+fn random_problems() {
+    levels::each(|level| check_random(1000, &problems(), |problem| problem.check::<Compact>(level)));
+}
+
+#[test]
+fn every_width() {
+    sweeps::every_width::<Compact>();
+}
+
+#[test]
+fn every_size() {
+    sweeps::every_size::<Compact>();
+}
+
+#[test]
+fn every_tuning() {
+    sweeps::every_tuning::<Compact>();
+}
+
+#[test]
+fn every_number_of_threads() {
+    sweeps::every_number_of_threads::<Compact>();
+}
+
+#[test]
+fn without_a_batch_axis() {
+    let gather = Gather::unbatched(array![[3, 1], [-1, 3]].view(), 5, OutOfRange::Skip { fill: 0.0 }).unwrap();
+    assert_eq!(gather.counts(), array![0, 1, 0, 2, 0]);
+    let compact = gather.adjoint_compact(array![[[1.0], [2.0]], [[4.0], [8.0]]].view()).unwrap();
+    assert_eq!((compact.offsets, compact.rows), (array![0, 2], array![1, 3]));
+    assert_eq!(compact.gradients, array![[2.0], [9.0]]);
+}
+
+/// In f32 they would stop at 2^24.
+#[test]
+fn counts_above_two_to_the_24() {
+    let n = (1 << 24) + 3;
+    let index = ndarray::arr0(1u32);
+    let gather = Gather::unbatched(index.broadcast([n]).unwrap(), 2, OutOfRange::Error).unwrap();
+    assert_eq!(gather.counts(), array![0, n as u32]);
+    let empty: Array<f32, _> = Array::zeros([n, 0]);
+    let compact = gather.adjoint_compact(empty.view()).unwrap();
+    assert_eq!((compact.rows, compact.gradients.dim()), (array![1], (1, 0)));
 }

@@ -2,12 +2,12 @@
 
 mod common;
 
+use common::refusals::{refused, shape_error, wrong};
 use common::strides::{Strided, Strides};
 use common::threads;
-use common::values::Values;
-use ndarray::{Array, Array3, Array4, ArrayD, ArrayViewMut, Dimension, IntoDimension, Ix3, IxDyn, arr0};
+use ndarray::{Array3, Array4, ArrayD, Ix3, IxDyn, arr0};
+use pullback::Error;
 use pullback::gather::{Gather, OutOfRange, index_points, index_points_adjoint};
-use pullback::{Error, Result};
 
 /// (B, P, S, C)
 const GATHERED: [usize; 4] = [2, 3, 4, 6];
@@ -16,36 +16,6 @@ const FEATURES: [usize; 3] = [2, 5, 6];
 
 fn gather() -> Gather<Ix3> {
     Gather::new(Array3::<i32>::ones((2, 3, 4)).view(), 5, OutOfRange::Error).unwrap()
-}
-
-/// Every shape that differs from the right one in one axis.
-fn wrong<const D: usize>(right: [usize; D], axes: usize) -> Vec<[usize; D]> {
-    let other = |axis: usize| {
-        [0, right[axis] - 1, right[axis] + 1].map(|n| {
-            let mut shape = right;
-            shape[axis] = n;
-            shape
-        })
-    };
-    (0..axes).flat_map(other).collect()
-}
-
-fn shape_error<const D: usize>(argument: &'static str, found: [usize; D], expected: [usize; D]) -> Error {
-    Error::Shape { argument, found: found.to_vec(), expected: expected.to_vec() }
-}
-
-/// `call` returns `expected` and leaves every cell of its output as it was.
-#[track_caller]
-fn refused<D: Dimension>(
-    expected: Error,
-    shape: impl IntoDimension<Dim = D>,
-    call: impl FnOnce(ArrayViewMut<'_, f32, D>) -> Result<()>,
-) {
-    let before: Array<f32, D> = Values::Adversarial.array(shape, 7);
-    let mut output = before.clone();
-    assert_eq!(call(output.view_mut()), Err(expected));
-    let bits = |array: Array<f32, D>| array.mapv(f32::to_bits);
-    assert_eq!(bits(output), bits(before), "a refused call wrote");
 }
 
 #[test]

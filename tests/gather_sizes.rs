@@ -5,9 +5,9 @@ mod common;
 
 use common::gather::operator;
 use common::levels;
-use ndarray::{Array2, Array3, arr0, array};
-use pullback::Error;
-use pullback::gather::{Gather, OutOfRange};
+use ndarray::{Array1, Array2, Array3, arr0, array};
+use pullback::gather::{Extremum, Gather, Linear, OutOfRange, Pooled, Segments, Weighted};
+use pullback::{Error, Result};
 
 const MOST: usize = (1 << 32) - 2;
 
@@ -81,4 +81,49 @@ fn empty_outputs_of_any_width() {
     let gather = Gather::new(padding.view(), 0, OutOfRange::Skip { fill: 0.0 }).unwrap();
     let grad_x = gather.adjoint(x.broadcast([1, 1 << 12, 1 << 50]).unwrap()).unwrap();
     assert_eq!(grad_x.shape(), [1, 0, 1 << 50]);
+}
+
+/// Inputs of all sizes that an empty output leaves possible: a result or a refusal, and no arithmetic that overflows.
+#[test]
+fn reductions_of_views_that_no_memory_holds() {
+    let (x, max) = (arr0(1.0f64), Extremum::Max);
+    let none = Array1::<i32>::zeros(0);
+    let wide = 1usize << 30;
+    let features = x.broadcast([MOST, wide]).unwrap();
+    let pooled = Pooled::ragged(none.view(), array![0].view(), MOST, OutOfRange::Error).unwrap();
+    let refused = |result: Result<()>| assert!(matches!(result, Ok(()) | Err(Error::Allocation { .. })), "{result:?}");
+    let (mut values, mut arguments) = (Array2::zeros([0, wide]), Array2::zeros([0, wide]));
+    refused(pooled.extremes(max, features).map(|_| ()));
+    refused(pooled.extremes_into(max, features, values.view_mut(), arguments.view_mut()));
+    refused(pooled.forward(Linear::Mean, features).map(|_| ()));
+    refused(pooled.forward_into(Linear::Mean, features, values.view_mut()));
+    let weighted = Weighted::ragged(none.view(), array![0].view(), MOST, OutOfRange::Error).unwrap();
+    let w = Array1::zeros(0);
+    refused(weighted.forward_into(features, w.view(), values.view_mut()));
+    refused(weighted.adjoint_w(values.view(), features).map(|_| ()));
+
+    let (rows, wide) = (1 << 20, 1usize << 41);
+    let padding = Array1::from_elem(rows, -1);
+    let segments = Segments::new(padding.view(), 0, OutOfRange::Skip { fill: 0.0 }).unwrap();
+    let features = x.broadcast([rows, wide]).unwrap();
+    let (mut values, mut arguments) = (Array2::zeros([0, wide]), Array2::zeros([0, wide]));
+    refused(segments.forward(Linear::Sum, features).map(|_| ()));
+    refused(segments.product(features).map(|_| ()));
+    refused(segments.log_sum_exp(features).map(|_| ()));
+    refused(segments.extremes(max, features).map(|_| ()));
+    refused(segments.extremes_into(max, features, values.view_mut(), arguments.view_mut()));
+}
+
+#[test]
+fn more_segments_or_groups_than_u32_positions() {
+    let too_large = |argument| Some(Error::TooLarge { argument, value: MOST as u128 + 1, limit: MOST as u128 });
+    let segments = Segments::new(array![0].view(), MOST + 1, OutOfRange::Error).err();
+    assert_eq!(segments, too_large("segments"));
+    let indices = arr0(0i32);
+    let empty_groups = indices.broadcast([1, MOST + 1, 0]).unwrap();
+    assert_eq!(Weighted::new(empty_groups, 1, OutOfRange::Error).err(), too_large("groups"));
+    assert_eq!(Pooled::new(empty_groups, 1, OutOfRange::Error).err(), too_large("groups"));
+    assert_eq!(Weighted::new(array![[[0]]].view(), MOST + 1, OutOfRange::Error).err(), too_large("rows"));
+    let lengths = indices.broadcast([MOST + 1]).unwrap();
+    assert_eq!(Segments::from_lengths(lengths, 0).err(), too_large("groups"));
 }

@@ -6,10 +6,14 @@ use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::levels;
 use common::neighbors::assert_exact;
+use common::pooled_case::Pooling;
+use common::reduction_case::{Family, Form, Problem};
+use common::segment_case::BySegment;
 use common::values::{Value, Values};
-use ndarray::{ArrayViewMut, array};
+use common::weighted_case::WeightedSums;
+use ndarray::{ArrayViewMut, array, s};
 use pullback::Level;
-use pullback::gather::{Extremum, Linear, OutOfRange, Pooled, Reduction, Segments, Ties, Tuning, Weighted};
+use pullback::gather::{OutOfRange, Reduction, Tuning};
 use pullback::kdtree::Builder;
 
 fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
@@ -54,6 +58,61 @@ fn gather_rows() {
     });
 }
 
+/// A few groups of each form, with padding, ties and zeros of both signs.
+fn reductions<F: Family>() {
+    levels::each(|level| {
+        for (reduction, on) in [(Reduction::Slab, false), (Reduction::Inverse, true)] {
+            let tuning = Tuning {
+                stream: Some(on),
+                prefetch: Some(on),
+                parallel: Some(on),
+                reduction: Some(reduction),
+                tile: Some(2),
+                hub: Some(3),
+            };
+            for (form, channels, double) in [
+                (Form::Batched([2, 3, 2]), 3, false),
+                (Form::Unbatched([4, 3]), 16, on),
+                (Form::Ragged(vec![3, 0, 2]), 36, !on),
+            ] {
+                let policy = OutOfRange::Skip { fill: 0.5 };
+                let problem = Problem { form, rows: 4, channels, double, policy, outside: 4, ..Problem::default() };
+                Problem { tuning, values: Values::Tied, ..problem }.check::<F>(level);
+            }
+        }
+    });
+}
+
+#[test]
+fn gather_weighted() {
+    reductions::<WeightedSums>();
+}
+
+#[test]
+fn gather_pooled() {
+    reductions::<Pooling>();
+}
+
+#[test]
+fn gather_segment() {
+    reductions::<BySegment>();
+}
+
+#[test]
+fn gather_compact() {
+    levels::each(|level| {
+        let gather = operator(level, &array![[5, 0, 5], [1, 1, -1]], 9, OutOfRange::Skip { fill: 0.0 });
+        assert_eq!(gather.counts().sum(), 5);
+        let grad_y = Values::Integers.array::<f32, _>([2, 3, 19], 1);
+        let compact = gather.adjoint_compact(grad_y.view()).unwrap();
+        assert_eq!((compact.offsets, compact.rows), (array![0, 2, 3], array![0, 5, 1]));
+        let row = |batch, row| grad_y.slice(s![batch, row, ..]);
+        assert_eq!(compact.gradients.row(0), row(0, 1));
+        assert_eq!(compact.gradients.row(1), &row(0, 0) + &row(0, 2));
+        assert_eq!(compact.gradients.row(2), &row(1, 0) + &row(1, 1));
+    });
+}
+
 #[test]
 fn kdtree_knn() {
     fn check<T: Value, const D: usize>(level: Level) {
@@ -67,62 +126,5 @@ fn kdtree_knn() {
         check::<f32, 3>(level);
         check::<f64, 2>(level);
         check::<f32, 7>(level);
-    });
-}
-
-/// The bits of all that the reductions return.
-fn reductions<T: Value>(level: Level, channels: usize, tuning: Tuning) -> Vec<u64> {
-    let (rows, policy) = (3, OutOfRange::Skip { fill: 0.0 });
-    let indices = random_ids([2, 3, 2], rows + 1);
-    let x = Values::Spread.array::<T, _>([2, rows, channels], 1);
-    let w = Values::Spread.array::<T, _>([2, 3, 2], 2);
-    let y = Values::Spread.array::<T, _>([2, 3, channels], 3);
-    let mut found = Vec::new();
-
-    let weighted = Weighted::new(indices.view(), rows, policy).and_then(|op| op.with_level(level)).unwrap();
-    let weighted = weighted.with_tuning(tuning);
-    let gradients = weighted.adjoint(y.view(), x.view(), w.view()).unwrap();
-    found.extend([weighted.forward(x.view(), w.view()).unwrap(), gradients.grad_x, gradients.grad_w]);
-    found.push(weighted.adjoint_w(y.view(), x.view()).unwrap());
-
-    let pooled = Pooled::new(indices.view(), rows, policy).and_then(|op| op.with_level(level)).unwrap();
-    let pooled = pooled.with_tuning(tuning);
-    let max = pooled.extremes(Extremum::Max, x.view()).unwrap();
-    for ties in [Ties::First(max.arguments.view()), Ties::Even(Extremum::Max, x.view())] {
-        found.push(pooled.extremes_adjoint(y.view(), ties).unwrap());
-    }
-    found.extend([max.values, pooled.forward(Linear::Mean, x.view()).unwrap()]);
-    found.push(pooled.adjoint(Linear::Mean, y.view()).unwrap());
-
-    let segments = Segments::new(array![1, 0, 1, -1].view(), 3, policy).and_then(|op| op.with_level(level)).unwrap();
-    let segments = segments.with_tuning(tuning);
-    let x = Values::Integers.array::<T, _>([4, channels], 4);
-    let y = Values::Spread.array::<T, _>([3, channels], 5);
-    let soft = segments.softmax(x.view()).unwrap();
-    let of_segments = [
-        segments.forward(Linear::Mean, x.view()),
-        segments.adjoint(Linear::Mean, y.view()),
-        segments.product(x.view()),
-        segments.product_adjoint(y.view(), x.view()),
-        segments.extremes_adjoint(y.view(), Ties::Even(Extremum::Min, x.view())),
-        segments.softmax_adjoint(x.view(), soft.view()),
-        segments.log_sum_exp(x.view()),
-    ];
-    let of_segments = of_segments.into_iter().flat_map(|array| array.unwrap().into_iter());
-    found.into_iter().flatten().chain(of_segments).map(T::to_bits).collect()
-}
-
-#[test]
-fn gather_reductions() {
-    levels::each(|level| {
-        for (reduction, on) in [(Reduction::Slab, false), (Reduction::Inverse, true)] {
-            let (stream, prefetch, parallel, tile) = (Some(on), Some(on), Some(on), Some(2));
-            let tuning = Tuning { stream, prefetch, parallel, reduction: Some(reduction), tile, hub: Some(3) };
-            for channels in [3, 16, 36] {
-                let base = Level::Base;
-                assert_eq!(reductions::<f32>(level, channels, tuning), reductions::<f32>(base, channels, tuning));
-                assert_eq!(reductions::<f64>(level, channels, tuning), reductions::<f64>(base, channels, tuning));
-            }
-        }
     });
 }

@@ -54,8 +54,9 @@ impl<D: Dimension, X: Dimension> Pooled<D, X> {
         let shape = self.grouped.result_shape(width);
         check_shape("values", values.shape(), &shape)?;
         check_shape("arguments", arguments.shape(), &shape)?;
+        let x = dense(&x)?;
         let (values, arguments) = (Output::array(values, Start::Zero), Output::array(arguments, Start::Zero));
-        let _ = self.chooser::<T>(width).choose(which, &dense(&x)?, values, arguments);
+        let _ = self.chooser::<T>(width).choose(which, &x, values, arguments);
         Ok(())
     }
 

@@ -51,8 +51,9 @@ impl Segments {
         let shape = [self.len(), self.channels_of_rows("x", x.shape())?];
         check_shape("values", values.shape(), &shape)?;
         check_shape("arguments", arguments.shape(), &shape)?;
+        let x = dense(&x)?;
         let (values, arguments) = (Output::array(values, Start::Zero), Output::array(arguments, Start::Zero));
-        let _ = self.chooser::<T>(shape[1]).choose(which, &dense(&x)?, values, arguments);
+        let _ = self.chooser::<T>(shape[1]).choose(which, &x, values, arguments);
         Ok(())
     }
 

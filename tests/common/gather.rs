@@ -55,6 +55,29 @@ fn source<I: Id>(index: I, rows: usize, policy: OutOfRange) -> Source {
     }
 }
 
+/// The row that an accepted index names, none for padding.
+pub fn row<I: Id>(index: I, rows: usize, policy: OutOfRange) -> Option<usize> {
+    match source(index, rows, policy) {
+        Source::Row(row) => Some(row),
+        Source::Padding(_) => None,
+        Source::Nothing => panic!("the operator should have been refused"),
+    }
+}
+
+/// A random index: one in `outside` (none where that is 0) lies outside `0..rows`, half are equal where `hub` says so.
+pub fn draw_id<I: Id>(random: &mut Random, rows: usize, outside: usize, hub: bool) -> I {
+    if rows == 0 || outside > 0 && random.below(outside) == 0 {
+        let n = rows as i128;
+        // Values that would be valid after a wrong conversion, and extremes of every type.
+        let outside = [-1, n, n + 1, -n, -(1 << 31), -(1 << 32), (1 << 31) - 1, 1 << 31, (1 << 32) - 1];
+        let wider = [1 << 32, (1 << 32) + n - 1, -(1 << 63), (1 << 63) - 1, 1 << 63, (1 << 64) - 1];
+        let fits = |&index: &i128| I::try_from(index).ok();
+        return random.one_of(&outside.iter().chain(&wider).filter_map(fits).collect::<Vec<I>>());
+    }
+    let row = if hub && random.below(2) == 0 { rows / 2 } else { random.below(rows) };
+    I::try_from(row as i128).ok().expect("rows are few")
+}
+
 /// The first index, in row-major order, that the policy does not accept.
 pub fn first_bad<I: Id, D: Dimension>(
     indices: &ArrayRef<I, D>,

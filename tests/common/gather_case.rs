@@ -1,7 +1,7 @@
 //! A problem for the row gather, from a few small numbers, and its check against the references.
 
 use super::cells::{Cell, assert_cells};
-use super::gather::{Id, adjoint, adjoint_add, first_bad, forward};
+use super::gather::{Id, adjoint, adjoint_add, draw_id, first_bad, forward};
 use super::random::Random;
 use super::strides::{Strided, Strides};
 use super::threads;
@@ -95,7 +95,9 @@ impl Case {
 
     fn check_index<T: Value, I: Id>(&self, level: Level) {
         let mut random = Random::new(self.seed);
-        let ids = Strided::new(IxDyn(&self.shape), self.layout.indices, || self.index::<I>(&mut random));
+        let ids = Strided::new(IxDyn(&self.shape), self.layout.indices, || {
+            draw_id::<I>(&mut random, self.rows, self.outside, self.hub)
+        });
         let indices = ids.view();
         if self.batched {
             let gather = Gather::new(indices.view(), self.rows, self.policy);
@@ -104,20 +106,6 @@ impl Case {
             let gather = Gather::unbatched(indices.view(), self.rows, self.policy);
             self.check_made::<T, _, _>(gather, Ix2(self.rows, self.channels), indices, level);
         }
-    }
-
-    /// A random index.
-    fn index<I: Id>(&self, random: &mut Random) -> I {
-        if self.rows == 0 || self.outside > 0 && random.below(self.outside) == 0 {
-            let n = self.rows as i128;
-            // Values that would be valid after a wrong conversion, and extremes of every type.
-            let outside = [-1, n, n + 1, -n, -(1 << 31), -(1 << 32), (1 << 31) - 1, 1 << 31, (1 << 32) - 1];
-            let wider = [1 << 32, (1 << 32) + n - 1, -(1 << 63), (1 << 63) - 1, 1 << 63, (1 << 64) - 1];
-            let fits = |&index: &i128| I::try_from(index).ok();
-            return random.one_of(&outside.iter().chain(&wider).filter_map(fits).collect::<Vec<I>>());
-        }
-        let row = if self.hub && random.below(2) == 0 { self.rows / 2 } else { random.below(self.rows) };
-        I::try_from(row as i128).ok().expect("rows are few")
     }
 
     fn check_made<T: Value, I: Id, X: Dimension>(

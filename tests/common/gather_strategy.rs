@@ -71,7 +71,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
 }
 
 /// Half of them standard, the fast path.
-fn strides(broadcast: BoxedStrategy<u8>) -> impl Strategy<Value = Strides> {
+pub fn strides(broadcast: BoxedStrategy<u8>) -> impl Strategy<Value = Strides> {
     let mask = || prop_oneof![2 => Just(0), 1 => any::<u8>()];
     let broadcast = prop_oneof![3 => Just(0), 1 => broadcast];
     let any = (prop_oneof![Just(0), 0usize..24], mask(), mask(), broadcast)
@@ -79,7 +79,7 @@ fn strides(broadcast: BoxedStrategy<u8>) -> impl Strategy<Value = Strides> {
     prop_oneof![Just(Strides::default()), any]
 }
 
-fn tunings() -> impl Strategy<Value = Tuning> {
+pub fn tunings() -> impl Strategy<Value = Tuning> {
     let size = || option::of(1usize..10);
     let reduction = option::of(select(vec![Reduction::Slab, Reduction::Inverse]));
     (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<bool>()), reduction, size(), size())

@@ -14,6 +14,8 @@ pub enum Values {
     Spread,
     /// [`Values::Spread`] with special values between.
     Adversarial,
+    /// -1, 0 and 1 with special values between: most elements are equal to others.
+    Tied,
 }
 
 impl Values {
@@ -21,6 +23,8 @@ impl Values {
         match self {
             Self::Integers => T::from_i64(random.below(17) as i64 - 8).expect("a small integer"),
             Self::Adversarial if random.below(8) == 0 => random.one_of(T::SPECIAL),
+            Self::Tied if random.below(6) == 0 => random.one_of(T::SPECIAL),
+            Self::Tied => T::from_i64(random.below(3) as i64 - 1).expect("a small integer"),
             Self::Spread | Self::Adversarial => T::spread(random.bits()),
         }
     }
