@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::layout::{dense, elements};
 use crate::parallel::{Cut, for_each_tile, for_each_tile_of_both};
 use ndarray::{Array, Array1, ArrayView, Dimension};
+use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Extreme elements, and which of a group they are.
@@ -127,20 +128,28 @@ pub(super) fn buffers<T: Real>(shape: &[usize]) -> Result<(Buffer<T>, Buffer<u32
 }
 
 /// Arguments in row-major order, none of which is outside 0..`bound`, but for `u32::MAX`. `bound` has the number of
-/// candidates of the element at a position.
+/// candidates of a row of `width` results.
 pub(super) fn check_arguments<'a, X: Dimension>(
     arguments: &'a ArrayView<'_, u32, X>,
-    bound: impl Fn(usize) -> usize,
+    width: usize,
+    bound: impl Fn(usize) -> usize + Sync,
 ) -> Result<Cow<'a, [u32]>> {
     let dense = dense(arguments)?;
-    let bad = |(position, &argument): (usize, &u32)| argument != ABSENT && argument as usize >= bound(position);
-    match dense.iter().enumerate().find(|&at| bad(at)) {
+    let first_bad = |(row, arguments): (usize, &[u32])| {
+        let bound = bound(row);
+        let is_bad = |&argument: &u32| argument != ABSENT && argument as usize >= bound;
+        arguments.iter().position(is_bad).map(|channel| row * width + channel)
+    };
+    match dense.par_chunks(width.max(1)).enumerate().with_min_len(CHECKED_ROWS).filter_map(first_bad).min() {
         None => Ok(dense),
-        Some((position, &value)) => Err(Error::IndexOutOfRange {
+        Some(position) => Err(Error::IndexOutOfRange {
             argument: "arguments",
             position: unravel(position, arguments.shape()),
-            value: value.into(),
-            bound: bound(position),
+            value: dense[position].into(),
+            bound: bound(position / width),
         }),
     }
 }
+
+/// Rows of arguments that one task checks at least.
+const CHECKED_ROWS: usize = 256;

@@ -146,11 +146,11 @@ impl<D: Dimension, X: Dimension> Pooled<D, X> {
             Ties::First(arguments) => {
                 check_shape("arguments", arguments.shape(), &self.grouped.result_shape(width))?;
                 let offsets = &self.grouped.groups.offsets;
-                let size = |position: usize| {
-                    let group = position / width % self.grouped.groups.count();
+                let size = |row: usize| {
+                    let group = row % self.grouped.groups.count();
                     (offsets[group + 1] - offsets[group]) as usize
                 };
-                Ok(Sent::First { grad_y, arguments: check_arguments(arguments, size)? })
+                Ok(Sent::First { grad_y, arguments: check_arguments(arguments, width, size)? })
             }
             Ties::Even(which, x) => {
                 check_shape("x", x.shape(), &self.grouped.feature_shape(width))?;

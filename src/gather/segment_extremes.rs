@@ -148,7 +148,10 @@ impl Segments {
         match ties {
             Ties::First(arguments) => {
                 check_shape("arguments", arguments.shape(), grad_y.shape())?;
-                Ok(Sent::First { grad_y: dense(grad_y)?, arguments: check_arguments(arguments, |_| rows)? })
+                Ok(Sent::First {
+                    grad_y: dense(grad_y)?,
+                    arguments: check_arguments(arguments, arguments.ncols(), |_| rows)?,
+                })
             }
             Ties::Even(which, x) => {
                 check_shape("x", x.shape(), &[rows, grad_y.dim().1])?;
