@@ -20,6 +20,7 @@ class Kernel(NamedTuple):
     work: str  # the instruction that does the kernel's work, as a pattern; {p} is ps for f32 and pd for f64
     fuses: bool = False  # whether multiply and add must be fused; otherwise they must not be
     types: tuple = ("f32", "f64")
+    calls: str = r"(?!)"  # what it may call beside what every kernel may, as a pattern
 
 
 COPY = r"vmov\w+"
@@ -28,9 +29,20 @@ COPY = r"vmov\w+"
 KERNELS = {
     ("gather", "copy_rows"): Kernel(COPY),
     ("gather", "add_rows"): Kernel("vadd{p}"),
-    ("gather", "sum_rows"): Kernel("vadd{p}"),
+    ("gather", "dot_rows"): Kernel("vmul{p}"),
+    ("gather", "add_and_dot_rows"): Kernel("vmul{p}"),
+    ("gather", "fold_rows"): Kernel("v(add|mul){p}"),
+    ("gather", "choose_rows"): Kernel("vcmp\\w*{p}"),
+    ("gather", "add_chosen"): Kernel("vadd{p}"),
+    ("gather", "share_rows"): Kernel("vdiv{p}"),
+    ("gather", "divide_rows"): Kernel("vdiv{p}"),
+    ("gather", "divide_by_totals"): Kernel("vdiv{p}"),
+    ("gather", "sum_products"): Kernel("vmul{p}"),
+    ("gather", "pull_softmax"): Kernel("vmul{p}"),
+    ("gather", "pull_products"): Kernel("vmul{p}"),
     ("kdtree", "extent"): Kernel("vmin{p}"),
-    ("kdtree", "select"): Kernel("vcmp\\w*{p}"),
+    # It sorts a small sample.
+    ("kdtree", "select"): Kernel(r"vcmp\w*{p}", calls=r"core::slice::sort::.*"),
     ("kdtree", "walk"): Kernel("vmul{p}"),
     ("kdtree", "packet"): Kernel("vmul{p}"),
 }
@@ -39,11 +51,11 @@ REGISTER = {"V3": "%ymm", "V4": "%zmm"}
 PACKED = {"f32": "ps", "f64": "pd"}
 FUSED = r"vfn?m(add|sub)\w+"
 
-# What a kernel may call: the ends of failed checks, sorting a sample, and copies by the C library.
-CALLABLE = re.compile(r"mem(cpy|move|set|cmp)|core::panicking::.*|core::(slice|str|option|result)::.*_fail(ed)?|core::slice::sort::.*")
+# What a kernel may call: the ends of failed checks, and copies by the C library.
+CALLABLE = re.compile(r"mem(cpy|move|set|cmp)|core::panicking::.*|core::(slice|str|option|result)::.*_fail(ed)?")
 INTRINSIC = re.compile(r"core::core_arch::x86\w*::\w+::_mm\w*")
-# A method of `trait Kernels` chooses a level and holds the code of the lowest. `inner` is what `Simd::vectorize` compiles
-# for a higher one, from a closure of that method.
+# A method of `trait Kernels` chooses a level and holds the code of the lowest. `inner` is what `Simd::vectorize`
+# compiles for a higher one, from a closure of that method.
 METHOD = re.compile(r"<(f32|f64) as pullback::(\w+)::[\w:]*Kernels>::(\w+)")
 VECTORIZED = re.compile(r"<pullback::simd::x86::(V\d) as .*>::vectorize::inner::<.*>")
 CHOICE = re.compile(VECTORIZED.pattern + r"|<pullback::simd::x86::V\d>::detect")
@@ -111,12 +123,15 @@ def check_code(rlib):
         vectorized = VECTORIZED.fullmatch(function)
         if not vectorized and not METHOD.fullmatch(function):
             continue
+        method = METHOD.search(function)
+        element, *kernel = method.groups() if method else [None]
+        own = KERNELS.get(tuple(kernel), Kernel(COPY)).calls
         for callee in sorted(names[function]):
-            if not CALLABLE.fullmatch(callee) and (vectorized or not CHOICE.fullmatch(callee)):
+            allowed = CALLABLE.fullmatch(callee) or re.fullmatch(own, callee)
+            if not allowed and (vectorized or not CHOICE.fullmatch(callee)):
                 faults[function].append(f"calls `{callee}`, which is not inlined")
         if vectorized:
-            level, method = vectorized[1], METHOD.search(function)
-            element, *kernel = method.groups() if method else [None]
+            level = vectorized[1]
             if tuple(kernel) in KERNELS:
                 found = check_kernel(function, level, element, KERNELS[*kernel], instructions[function])
                 work[*kernel, element, level] = found

@@ -61,6 +61,12 @@ impl<T: Pod> Buffer<T> {
         self.finish(filled, shape)
     }
 
+    /// The buffer, which `filled` says is written, as an array of `shape`.
+    pub(crate) fn finish<D: Dimension>(self, filled: Filled, shape: &[usize]) -> Array<T, D> {
+        assert_eq!(filled.0, self.len, "every cell of an output is written");
+        self.written(shape)
+    }
+
     /// [`Buffer::fill`] of two buffers at once.
     pub(crate) fn fill_both<U: Pod, D: Dimension, E: Dimension>(
         mut self,
@@ -72,12 +78,6 @@ impl<T: Pod> Buffer<T> {
         let filled = write(self.cells(), other.cells());
         assert_eq!(filled.0, self.len + other.len, "every cell of both outputs is written");
         (self.written(shapes[0]), other.written(shapes[1]))
-    }
-
-    /// The buffer, which `filled` says is written, as an array of `shape`.
-    pub(crate) fn finish<D: Dimension>(self, filled: Filled, shape: &[usize]) -> Array<T, D> {
-        assert_eq!(filled.0, self.len, "every cell of an output is written");
-        self.written(shape)
     }
 
     /// The buffer as an array of `shape`; its cells have been counted as written.

@@ -24,7 +24,16 @@ impl<'a, T: Element> Rows<'a, T> {
     /// Copies one row.
     pub(crate) fn copy(&self, row: usize, out: &mut [T]) {
         match self {
-            Self::Dense(cells) => out.copy_from_slice(&cells[row * out.len()..][..out.len()]),
+            Self::Dense(cells) => {
+                let row = &cells[row * out.len()..][..out.len()];
+                match row.len() {
+                    // Points: a few moves where a call would cost more than the copy.
+                    2 => copy_fixed::<T, 2>(row, out),
+                    3 => copy_fixed::<T, 3>(row, out),
+                    4 => copy_fixed::<T, 4>(row, out),
+                    _ => out.copy_from_slice(row),
+                }
+            }
             Self::Strided(view) => {
                 let (mut lane, mut rest) = (view.view(), row);
                 while lane.ndim() > 1 {
@@ -36,6 +45,12 @@ impl<'a, T: Element> Rows<'a, T> {
             }
         }
     }
+}
+
+#[inline(always)]
+fn copy_fixed<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
+    let from: &[T; N] = from.try_into().expect("a row");
+    to.copy_from_slice(from);
 }
 
 /// The cells of an array in row-major order: its own where they lie so, else a copy.

@@ -57,7 +57,7 @@ pub use simd::Level;
 ///
 /// Its supertraits are the families' kernels. They are compiled once, in this crate, so that an unoptimised program that
 /// uses them runs them at full speed.
-pub trait Real: Element + gather::Kernels + kdtree::Kernels {}
+pub trait Real: Element + gather::Kernels + kdtree::Calls {}
 impl Real for f32 {}
 impl Real for f64 {}
 

@@ -1,9 +1,9 @@
 //! Row gather and its adjoint against the bytes that must move.
 
-use crate::measure::{Random, Suite, entry, job};
-use crate::memory::Memory;
-use pullback::gather::{Gather, OutOfRange, Reduction, Tuning};
-use pullback::ndarray::{Array3, Array4, ArrayView2, ArrayView4, Axis, Ix3};
+use crate::measure::{Limit, Random, Suite, entry, job};
+use crate::memory::{Memory, fresh_pages};
+use pullback::gather::{Gather, OutOfRange};
+use pullback::ndarray::{Array3, Array4, ArrayView2, ArrayView4, Axis};
 use rayon::prelude::*;
 
 /// A shape of the targets: `x` (B, N, C) by indices (B, P, S).
@@ -51,10 +51,15 @@ fn rows(suite: &Suite, name: &str, shape: &Shape) {
         entry("into", || gather.forward_into(x.view(), y.view_mut()).expect("shapes agree")),
         vec![entry("rayon-loop", || copy_rows(&x, &indices, &mut peer_y))],
     );
+    // An owned output costs what the caller's does, and the faults of its pages.
+    let limit = || {
+        gather.forward_into(x.view(), y.view_mut()).expect("shapes agree");
+        fresh_pages(rows);
+    };
     job(
         suite,
         &format!("{name}/forward"),
-        memory.limit_copy(forward),
+        Limit { call: Box::new(limit), scale: 1.0 },
         entry("owned", || drop(gather.forward(x.view()))),
         vec![entry("ndarray-select", || select(&x, &indices))],
     );
@@ -65,32 +70,16 @@ fn rows(suite: &Suite, name: &str, shape: &Shape) {
         entry("into", || gather.adjoint_into(grad_y.view(), grad_x.view_mut()).expect("shapes agree")),
         vec![entry("plain-loop", || add_rows(&grad_y, &indices, &mut peer_x))],
     );
-    let fresh = || Gather::new(indices.view(), n, OutOfRange::Error).expect("indices in range");
-    let mut with_new_plan = |gather: Gather<Ix3>| {
+    let mut with_new_plan = || {
+        let gather = Gather::new(indices.view(), n, OutOfRange::Error).expect("indices in range");
         gather.adjoint_into(grad_y.view(), grad_x.view_mut()).expect("shapes agree");
     };
-    job(
-        suite,
-        &format!("{name}/adjoint"),
-        memory.limit_read(rows + table),
-        entry("new-plan", || with_new_plan(fresh())),
-        vec![],
-    );
-    for reduction in [Reduction::Slab, Reduction::Inverse] {
-        let gather = fresh().with_tuning(Tuning { reduction: Some(reduction), ..Tuning::default() });
-        let name = format!("{reduction:?}").to_lowercase();
-        job(
-            suite,
-            &format!("{name}/adjoint"),
-            memory.limit_read(rows + table),
-            entry(&name, || gather.adjoint_into(grad_y.view(), grad_x.view_mut()).expect("shapes agree")),
-            vec![],
-        );
-    }
+    let job_name = format!("{name}/adjoint");
+    job(suite, &job_name, memory.limit_read(rows + table), entry("new-plan", &mut with_new_plan), vec![]);
 }
 
 /// The loop that a user writes: a row at a time, on all threads.
-fn copy_rows(x: &Array3<f32>, indices: &Array3<i32>, y: &mut Array4<f32>) {
+pub fn copy_rows(x: &Array3<f32>, indices: &Array3<i32>, y: &mut Array4<f32>) {
     let (m, c) = (indices.len() / x.dim().0, x.dim().2);
     let (x, indices) = (x.as_slice().expect("standard"), indices.as_slice().expect("standard"));
     let n = x.len() / c / (indices.len() / m);

@@ -15,9 +15,13 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod gather;
+mod gather_reduce;
+mod gather_segment;
 mod kdtree;
 mod measure;
 mod memory;
+#[path = "../random.rs"]
+mod random;
 
 use measure::Suite;
 
@@ -34,5 +38,7 @@ fn main() {
     );
     memory::report(&suite);
     gather::report(&suite);
+    gather_reduce::report(&suite);
+    gather_segment::report(&suite);
     kdtree::report(&suite);
 }

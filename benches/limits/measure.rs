@@ -1,5 +1,6 @@
 //! Rounds of limit, ours and peers, and the table they make.
 
+pub use crate::random::Random;
 use std::time::Instant;
 
 /// What a whole run has in common: which jobs, and how small.
@@ -86,33 +87,5 @@ pub fn job<'a>(suite: &Suite, name: &str, limit: Limit<'a>, ours: Entry<'a>, pee
         println!(
             "PEER job={job} peer={peer} ours_ms={ours_ms:.4} peer_ms={peer_ms:.4} speedup={x:.3} spread={low:.3}..{high:.3}"
         );
-    }
-}
-
-/// Seeded numbers for shapes that nobody should wait for.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next of a splitmix64 sequence.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-
-    /// Uniform in 0..1.
-    pub fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 24) as f32
     }
 }

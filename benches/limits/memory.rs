@@ -79,6 +79,71 @@ impl Memory {
     }
 }
 
+/// Reads the row of `x` that each index names and writes a row a group of `group` indices: `C` words, which stay in
+/// registers. A lower bound of any reduction of rows by index, since it does as little with a row as can be. Indices and
+/// rows of `x` are split evenly between the batches.
+pub fn read_rows<const C: usize>(x: &[u32], indices: &[i32], batches: usize, group: usize, out: &mut [u32]) {
+    let (per_batch, table) = (indices.len() / batches, x.len() / batches);
+    out.par_chunks_mut(C).enumerate().with_min_len(64).for_each(|(row, out)| {
+        let first = row * group;
+        let table = &x[first / per_batch * table..][..table];
+        let indices = &indices[first..][..group];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            // SAFETY: the CPU has the instructions.
+            return unsafe { mix_avx512::<C>(table, indices, out) };
+        } else if is_x86_feature_detected!("avx2") {
+            // SAFETY: the CPU has the instructions.
+            return unsafe { mix_avx2::<C>(table, indices, out) };
+        }
+        mix::<C>(table, indices, out);
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn mix_avx512<const C: usize>(table: &[u32], indices: &[i32], out: &mut [u32]) {
+    mix::<C>(table, indices, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn mix_avx2<const C: usize>(table: &[u32], indices: &[i32], out: &mut [u32]) {
+    mix::<C>(table, indices, out);
+}
+
+#[inline(always)]
+fn mix<const C: usize>(table: &[u32], indices: &[i32], out: &mut [u32]) {
+    let mut words = [0; C];
+    for &index in indices {
+        let row: &[u32; C] = table[index as usize * C..][..C].try_into().expect("C words");
+        words.iter_mut().zip(row).for_each(|(word, row)| *word ^= row);
+    }
+    out.copy_from_slice(&words);
+}
+
+/// Allocates `bytes` as an owned output is, on huge pages where the system gives them, and touches every page: the faults
+/// that a fresh output cannot avoid.
+pub fn fresh_pages(bytes: usize) {
+    const PAGE: usize = 4096;
+    let mut memory: Vec<u8> = Vec::with_capacity(bytes);
+    let cells = memory.spare_capacity_mut();
+    #[cfg(target_os = "linux")]
+    {
+        let skip = cells.as_ptr().align_offset(PAGE);
+        // SAFETY: the range lies within the allocation, and the advice changes no contents.
+        unsafe {
+            libc::madvise(cells.as_mut_ptr().add(skip).cast(), bytes.saturating_sub(skip), libc::MADV_HUGEPAGE);
+        }
+    }
+    cells.par_chunks_mut(TASK).for_each(|task| {
+        task.iter_mut().step_by(PAGE).for_each(|cell| {
+            cell.write(1);
+        });
+    });
+    std::hint::black_box(&mut memory);
+}
+
 /// Writes lines past the caches.
 fn stream(lines: &mut [Line], line: impl Fn(usize) -> Line) {
     #[cfg(target_arch = "x86_64")]

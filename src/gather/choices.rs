@@ -35,15 +35,17 @@ pub enum Number {
 }
 
 impl Candidates<'_> {
-    /// The edges of a group that are not padding, each with its row and its number.
+    /// Hands out the edges of a group that are not padding, each with its row and its number.
     #[inline(always)]
-    fn edges(self, group: usize) -> impl Iterator<Item = (usize, usize, u32)> {
+    fn each(self, group: usize, mut take: impl FnMut(usize, usize, u32)) {
         let edges = self.offsets[group] as usize..self.offsets[group + 1] as usize;
         let first = edges.start;
-        edges.filter(move |&edge| self.order[edge] != ABSENT).map(move |edge| {
+        for edge in edges {
             let row = self.order[edge];
-            (edge, row as usize, if self.number == Number::Row { row } else { (edge - first) as u32 })
-        })
+            if row != ABSENT {
+                take(edge, row as usize, if self.number == Number::Row { row } else { (edge - first) as u32 });
+            }
+        }
     }
 }
 
@@ -65,7 +67,7 @@ pub struct Chosen<'a, T> {
 }
 
 /// The kernels of this file, compiled here once for `f32` and `f64`.
-pub trait Choices: Element {
+pub trait Kernels: Element {
     /// The extreme element of every channel of every group, and its number; `empty` and [`ABSENT`] where all is padding.
     #[expect(clippy::too_many_arguments, reason = "a kernel")]
     fn choose_rows(
@@ -82,23 +84,20 @@ pub trait Choices: Element {
     /// `sums[to] += shares[group]` where the group chose the pick, for every pick in turn.
     fn add_chosen(level: Level, picks: &[Pick], from: Chosen<'_, Self>, width: usize, sums: &mut [Self]);
 
-    /// `sums[order[argument]] += shares`, element by element, for every group in turn.
-    fn scatter_chosen(from: Chosen<'_, Self>, rows: Candidates<'_>, width: usize, sums: &mut [Self]);
-
-    /// `grad / n` where `n` elements of a group are equal to the chosen one: what each of them gets.
+    /// `grad / n` where `n` elements of a group are equal to the chosen one: what each of them gets. `counts` is of `width`.
     fn share_rows(
         level: Level,
         grad: &[Self],
         from: Chosen<'_, Self>,
         rows: Candidates<'_>,
         groups: Range<usize>,
-        width: usize,
+        counts: &mut [u32],
         tile: &mut Tile<'_, Self>,
     );
 }
 
 macro_rules! kernels {
-    ($($t:ty),*) => { $(impl Choices for $t {
+    ($($t:ty),*) => { $(impl Kernels for $t {
         fn choose_rows(
             level: Level,
             which: Extremum,
@@ -117,31 +116,16 @@ macro_rules! kernels {
         fn add_chosen(level: Level, picks: &[Pick], from: Chosen<'_, $t>, width: usize, sums: &mut [$t]) {
             at!(level, |_s| add_chosen(picks, from, width, sums));
         }
-        fn scatter_chosen(from: Chosen<'_, $t>, rows: Candidates<'_>, width: usize, sums: &mut [$t]) {
-            for (group, (shares, arguments)) in
-                from.shares.chunks_exact(width).zip(from.arguments.chunks_exact(width)).enumerate()
-            {
-                let order = &rows.order[rows.offsets[group] as usize..rows.offsets[group + 1] as usize];
-                for (channel, (share, &argument)) in shares.iter().zip(arguments).enumerate() {
-                    if let Some(&row) = order.get(argument as usize)
-                        && row != ABSENT
-                    {
-                        sums[row as usize * width + channel] += share;
-                    }
-                }
-            }
-        }
         fn share_rows(
             level: Level,
             grad: &[$t],
             from: Chosen<'_, $t>,
             rows: Candidates<'_>,
             groups: Range<usize>,
-            width: usize,
+            counts: &mut [u32],
             tile: &mut Tile<'_, $t>,
         ) {
-            let mut counts = vec![0; width];
-            at!(level, |_s| share_rows(grad, from, rows, groups, width, &mut counts, tile));
+            at!(level, |_s| share_rows(grad, from, rows, groups, counts, tile));
         }
     })* };
 }
@@ -194,34 +178,36 @@ impl<T: Element> Block<'_, T> {
         values: &mut Tile<'_, T>,
         arguments: &mut Tile<'_, u32>,
     ) -> usize {
-        let channels = |row: usize| &self.source[row * self.width + self.channel..][..n];
-        let load = |row: usize| -> [S::V<T>; N] {
-            let row = channels(row);
-            if n < T::LANES { [s.load_head(row); N] } else { std::array::from_fn(|v| s.load(&row[v * T::LANES..])) }
-        };
         let mut best = [s.splat(self.empty); N];
         let mut numbers = [IdsOf::<T, S>::all(s, ABSENT); N];
-        let mut edges = self.rows.edges(self.group);
-        if let Some((_, row, number)) = edges.next() {
-            best = load(row);
-            numbers = [Ids::all(s, number); N];
-        }
-        for (edge, row, number) in edges {
-            if self.ahead
-                && let Some(&row) = self.rows.order.get(edge + AHEAD)
-                && row != ABSENT
-            {
-                prefetch(channels(row as usize));
-            }
-            let (next, number) = (load(row), IdsOf::<T, S>::all(s, number));
-            for v in 0..N {
-                // What is chosen stays where it is no worse, and where it is NaN; a NaN is never no worse.
-                let stays = if MIN { best[v].le(next[v]) } else { next[v].le(best[v]) };
-                let ordered = best[v].le(best[v]);
-                best[v] = S::V::select(stays, best[v], S::V::select(ordered, next[v], best[v]));
-                numbers[v] = Ids::choose(stays, numbers[v], Ids::choose(ordered, number, numbers[v]));
-            }
-        }
+        let mut first = true;
+        self.rows.each(
+            self.group,
+            #[inline(always)]
+            |edge, row, number| {
+                if self.ahead
+                    && let Some(&row) = self.rows.order.get(edge + AHEAD)
+                    && row != ABSENT
+                {
+                    prefetch(&self.source[row as usize * self.width + self.channel..][..n]);
+                }
+                let row = &self.source[row * self.width + self.channel..][..n];
+                let number = IdsOf::<T, S>::all(s, number);
+                for v in 0..N {
+                    let next = if n < T::LANES { s.load_head(row) } else { s.load(&row[v * T::LANES..]) };
+                    if first {
+                        (best[v], numbers[v]) = (next, number);
+                    } else {
+                        // What is chosen stays where it is no worse, and where it is NaN; a NaN is never no worse.
+                        let stays = if MIN { best[v].le(next) } else { next.le(best[v]) };
+                        let ordered = best[v].le(best[v]);
+                        best[v] = S::V::select(stays, best[v], S::V::select(ordered, next, best[v]));
+                        numbers[v] = Ids::choose(stays, numbers[v], Ids::choose(ordered, number, numbers[v]));
+                    }
+                }
+                first = false;
+            },
+        );
         for (best, numbers) in best.into_iter().zip(numbers) {
             let mut lanes = [0; super::kernels::MOST_LANES];
             numbers.put(&mut lanes);
@@ -266,22 +252,26 @@ fn share_rows<T: Element>(
     from: Chosen<'_, T>,
     rows: Candidates<'_>,
     groups: Range<usize>,
-    width: usize,
     counts: &mut [u32],
     tile: &mut Tile<'_, T>,
 ) {
+    let width = counts.len();
     let [x, best] = from.tied.expect("shares are of ties");
     let mut shares = tile.accumulators().chunks_exact_mut(width);
     for group in groups {
         let row = group * width..(group + 1) * width;
         let (arguments, best) = (&from.arguments[row.clone()], &best[row.clone()]);
         counts.fill(0);
-        for (_, row, number) in rows.edges(group) {
-            let x = &x[row * width..][..width];
-            for (((n, x), best), &argument) in counts.iter_mut().zip(x).zip(best).zip(arguments) {
-                *n += u32::from(argument == number || x == best);
-            }
-        }
+        rows.each(
+            group,
+            #[inline(always)]
+            |_, row, number| {
+                let x = &x[row * width..][..width];
+                for (((n, x), best), &argument) in counts.iter_mut().zip(x).zip(best).zip(arguments) {
+                    *n += u32::from(argument == number || x == best);
+                }
+            },
+        );
         let shares = shares.next().expect("a row a group");
         for ((share, &grad), &n) in shares.iter_mut().zip(&grad[row]).zip(&*counts) {
             *share = if n == 0 { T::zero() } else { grad / count(n as usize) };

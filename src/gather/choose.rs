@@ -112,7 +112,8 @@ impl<'a, F: Fn(usize) -> Candidates<'a> + Sync> Chooser<'a, F> {
                     arguments: &shares.arguments.as_slice().expect("made in one piece")[batch * batch_cells..],
                     tied: Some([x, &shares.values.as_slice().expect("made in one piece")[batch * batch_cells..]]),
                 };
-                T::share_rows(self.plan.level, grad, chosen, (self.candidates)(batch), groups, width, tile);
+                let mut counts = vec![0; width];
+                T::share_rows(self.plan.level, grad, chosen, (self.candidates)(batch), groups, &mut counts, tile);
             })
         });
         shares.shares = divided;

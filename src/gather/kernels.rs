@@ -4,10 +4,10 @@
 //! Rows are `width` elements side by side. Sums take one operation an element and row, in the order that the rows come,
 //! and never fuse: they are equal, bit for bit, to the naive loop at every level.
 
-use super::choices::Choices;
-use super::maps::Maps;
 use super::plan::ABSENT;
+use super::scalars::Scalars;
 use super::terms::{Owned, Sources, Terms, Weighted, fold_rows};
+use super::{choices, maps};
 use crate::buffer::Tile;
 use crate::element::Element;
 use crate::simd::{Level, Simd, Vector, at, prefetch};
@@ -29,7 +29,7 @@ pub struct Traffic {
 }
 
 /// The kernels of this family, compiled here once for `f32` and `f64`.
-pub trait Kernels: Element + Choices + Maps {
+pub trait Kernels: Element + choices::Kernels + maps::Kernels + Scalars {
     /// `tile[k] = x[indices[k]]`, or `padding` where the index is [`ABSENT`].
     fn copy_rows(
         level: Level,
@@ -96,8 +96,28 @@ macro_rules! kernels {
             sums: &mut [$t],
         ) {
             match weights {
-                None => at!(level, |s| add_rows(s, source, pairs, width, sums, |_, v| v)),
-                Some(weights) => at!(level, |s| add_rows(s, source, pairs, width, sums, |k, v| s.splat(weights[k]) * v)),
+                None => at!(level, |s| {
+                    add_rows(
+                        s,
+                        source,
+                        pairs,
+                        width,
+                        sums,
+                        #[inline(always)]
+                        |_, v| v,
+                    )
+                }),
+                Some(weights) => at!(level, |s| {
+                    add_rows(
+                        s,
+                        source,
+                        pairs,
+                        width,
+                        sums,
+                        #[inline(always)]
+                        |k, v| s.splat(weights[k]) * v,
+                    )
+                }),
             }
         }
         fn dot_rows(level: Level, a: &[$t], b: &[$t], pairs: &[Pair], width: usize, dots: &mut [$t]) {

@@ -1,4 +1,4 @@
-//! The inner loops that change rows element by element: divide them, and what the exponential reductions need.
+//! The inner loops that change rows element by element: divide them, multiply them, and pull gradients through.
 
 use super::plan::ABSENT;
 use super::terms::count;
@@ -15,18 +15,12 @@ pub struct Members<'a> {
 
 /// The kernels of this file, compiled here once for `f32` and `f64`. Rows are of `width`; a group [`ABSENT`] is padding,
 /// whose rows are 0.
-pub trait Maps: Element {
+pub trait Kernels: Element {
     /// `tile[r] = source[r] / divisors[r]`, or 0 where that is 0.
     fn divide_rows(level: Level, source: &[Self], divisors: &[u32], width: usize, tile: &mut Tile<'_, Self>);
 
-    /// `tile[r] = exp(source[r] - shift[group])`.
-    fn exp_rows(source: &[Self], groups: &[u32], shift: &[Self], width: usize, tile: &mut Tile<'_, Self>);
-
     /// `cells[r] /= totals[group]`.
     fn divide_by_totals(level: Level, cells: &mut [Self], groups: &[u32], totals: &[Self], width: usize);
-
-    /// `tile[g] = shift[g] + ln(sum of exp(source[row] - shift[g]))` over the members in turn.
-    fn log_sum_rows(source: &[Self], members: Members<'_>, shift: &[Self], width: usize, tile: &mut Tile<'_, Self>);
 
     /// `tile[g] = sum of a[row] * b[row]` over the members in turn, element by element.
     fn sum_products(level: Level, ab: [&[Self]; 2], members: Members<'_>, width: usize, tile: &mut Tile<'_, Self>);
@@ -42,27 +36,25 @@ pub trait Maps: Element {
         tile: &mut Tile<'_, Self>,
     );
 
-    /// `tile[r] = grad_y[group] * exp(x[r] - y[group])`.
-    fn pull_log_sum(x: &[Self], y: &[Self], grad_y: &[Self], groups: &[u32], width: usize, tile: &mut Tile<'_, Self>);
-
     /// `rows[k] = grad * (product of x[order[j]] for j < k * product of x[order[j]] for j > k)`, the first product from the
-    /// first row on, the second from the last row back, both from 1.
-    fn pull_products(level: Level, x: &[Self], order: &[u32], grad: &[Self], rows: &mut [&mut [Self]]);
+    /// first row on, the second from the last row back, both from 1. `product` is a row to work in.
+    fn pull_products(
+        level: Level,
+        x: &[Self],
+        order: &[u32],
+        grad: &[Self],
+        rows: &mut [&mut [Self]],
+        product: &mut [Self],
+    );
 }
 
 macro_rules! kernels {
-    ($($t:ty),*) => { $(impl Maps for $t {
+    ($($t:ty),*) => { $(impl Kernels for $t {
         fn divide_rows(level: Level, source: &[$t], divisors: &[u32], width: usize, tile: &mut Tile<'_, $t>) {
             at!(level, |_s| divide_rows(source, divisors, width, tile.accumulators()));
         }
-        fn exp_rows(source: &[$t], groups: &[u32], shift: &[$t], width: usize, tile: &mut Tile<'_, $t>) {
-            each_member(source, groups, shift, width, tile.accumulators(), |x, shift| (x - finite(shift)).exp());
-        }
         fn divide_by_totals(level: Level, cells: &mut [$t], groups: &[u32], totals: &[$t], width: usize) {
             at!(level, |_s| divide_by_totals(cells, groups, totals, width));
-        }
-        fn log_sum_rows(source: &[$t], members: Members<'_>, shift: &[$t], width: usize, tile: &mut Tile<'_, $t>) {
-            log_sum_rows(source, members, shift, width, tile.accumulators());
         }
         fn sum_products(level: Level, ab: [&[$t]; 2], members: Members<'_>, width: usize, tile: &mut Tile<'_, $t>) {
             at!(level, |_s| sum_products(ab, members, width, tile.accumulators()));
@@ -78,87 +70,41 @@ macro_rules! kernels {
         ) {
             at!(level, |_s| pull_softmax(y, grad_y, groups, dots, width, tile.accumulators()));
         }
-        fn pull_log_sum(
+        fn pull_products(
+            level: Level,
             x: &[$t],
-            y: &[$t],
-            grad_y: &[$t],
-            groups: &[u32],
-            width: usize,
-            tile: &mut Tile<'_, $t>,
+            order: &[u32],
+            grad: &[$t],
+            rows: &mut [&mut [$t]],
+            product: &mut [$t],
         ) {
-            let cells = tile.accumulators();
-            each_member(x, groups, y, width, cells, |x, y| (x - finite(y)).exp());
-            scale_by_group(cells, groups, grad_y, width);
-        }
-        fn pull_products(level: Level, x: &[$t], order: &[u32], grad: &[$t], rows: &mut [&mut [$t]]) {
-            let mut product = vec![1.0; grad.len()];
-            at!(level, |_s| pull_products(x, order, grad, rows, &mut product));
+            at!(level, |_s| pull_products(x, order, grad, rows, product));
         }
     })* };
 }
 kernels!(f32, f64);
-
-/// What to subtract before the exponential: an infinite or missing maximum gives infinities and NaN by itself.
-#[inline(always)]
-fn finite<T: Element>(maximum: T) -> T {
-    if maximum.is_finite() { maximum } else { T::zero() }
-}
 
 #[inline(always)]
 fn divide_rows<T: Element>(source: &[T], divisors: &[u32], width: usize, cells: &mut [T]) {
     for ((cells, source), &n) in cells.chunks_exact_mut(width).zip(source.chunks_exact(width)).zip(divisors) {
         if n > 0 {
             let divisor = count(n as usize);
-            cells.iter_mut().zip(source).for_each(|(cell, &x)| *cell = x / divisor);
-        }
-    }
-}
-
-/// `cells[r] = f(source[r], of_groups[group])`, element by element.
-#[inline(always)]
-fn each_member<T: Element>(
-    source: &[T],
-    groups: &[u32],
-    of_groups: &[T],
-    width: usize,
-    cells: &mut [T],
-    f: impl Fn(T, T) -> T,
-) {
-    for ((cells, source), &group) in cells.chunks_exact_mut(width).zip(source.chunks_exact(width)).zip(groups) {
-        if group != ABSENT {
-            let of_group = &of_groups[group as usize * width..][..width];
-            cells.iter_mut().zip(source).zip(of_group).for_each(|((cell, &x), &y)| *cell = f(x, y));
+            for (cell, &x) in cells.iter_mut().zip(source) {
+                *cell = x / divisor;
+            }
         }
     }
 }
 
 #[inline(always)]
 fn divide_by_totals<T: Element>(cells: &mut [T], groups: &[u32], totals: &[T], width: usize) {
-    for (cells, &group) in cells.chunks_exact_mut(width).zip(groups).filter(|(_, group)| **group != ABSENT) {
-        let totals = &totals[group as usize * width..][..width];
-        cells.iter_mut().zip(totals).for_each(|(cell, &total)| *cell = *cell / total);
-    }
-}
-
-#[inline(always)]
-fn scale_by_group<T: Element>(cells: &mut [T], groups: &[u32], factors: &[T], width: usize) {
-    for (cells, &group) in cells.chunks_exact_mut(width).zip(groups).filter(|(_, group)| **group != ABSENT) {
-        let factors = &factors[group as usize * width..][..width];
-        cells.iter_mut().zip(factors).for_each(|(cell, &factor)| *cell = factor * *cell);
-    }
-}
-
-#[inline(always)]
-fn log_sum_rows<T: Element>(source: &[T], members: Members<'_>, shift: &[T], width: usize, cells: &mut [T]) {
-    let groups = cells.chunks_exact_mut(width).zip(shift.chunks_exact(width)).zip(members.offsets.windows(2));
-    for ((sums, shift), ends) in groups {
-        for &row in &members.order[ends[0] as usize..ends[1] as usize] {
-            let row = &source[row as usize * width..][..width];
-            for ((sum, &x), &shift) in sums.iter_mut().zip(row).zip(shift) {
-                *sum = *sum + (x - finite(shift)).exp();
-            }
+    for (cells, &group) in cells.chunks_exact_mut(width).zip(groups) {
+        if group == ABSENT {
+            continue;
         }
-        sums.iter_mut().zip(shift).for_each(|(sum, &shift)| *sum = finite(shift) + sum.ln());
+        for (cell, &total) in cells.iter_mut().zip(&totals[group as usize * width..][..width]) {
+            *cell = *cell / total;
+        }
     }
 }
 
@@ -177,7 +123,10 @@ fn sum_products<T: Element>([a, b]: [&[T]; 2], members: Members<'_>, width: usiz
 #[inline(always)]
 fn pull_softmax<T: Element>(y: &[T], grad_y: &[T], groups: &[u32], dots: &[T], width: usize, cells: &mut [T]) {
     let rows = cells.chunks_exact_mut(width).zip(y.chunks_exact(width)).zip(grad_y.chunks_exact(width)).zip(groups);
-    for (((cells, y), grad_y), &group) in rows.filter(|(_, group)| **group != ABSENT) {
+    for (((cells, y), grad_y), &group) in rows {
+        if group == ABSENT {
+            continue;
+        }
         let dots = &dots[group as usize * width..][..width];
         for (((cell, &y), &grad), &dot) in cells.iter_mut().zip(y).zip(grad_y).zip(dots) {
             *cell = y * (grad - dot);
@@ -188,16 +137,18 @@ fn pull_softmax<T: Element>(y: &[T], grad_y: &[T], groups: &[u32], dots: &[T], w
 #[inline(always)]
 fn pull_products<T: Element>(x: &[T], order: &[u32], grad: &[T], rows: &mut [&mut [T]], product: &mut [T]) {
     let width = grad.len();
-    let x = |row: u32| &x[row as usize * width..][..width];
+    product.fill(T::one());
     for (&row, cells) in order.iter().zip(rows.iter_mut()) {
-        for ((cell, product), &x) in cells.iter_mut().zip(&mut *product).zip(x(row)) {
+        for ((cell, product), &x) in cells.iter_mut().zip(&mut *product).zip(&x[row as usize * width..][..width]) {
             *cell = *product;
             *product = *product * x;
         }
     }
     product.fill(T::one());
     for (&row, cells) in order.iter().zip(rows).rev() {
-        for (((cell, product), &x), &grad) in cells.iter_mut().zip(&mut *product).zip(x(row)).zip(grad) {
+        for (((cell, product), &x), &grad) in
+            cells.iter_mut().zip(&mut *product).zip(&x[row as usize * width..][..width]).zip(grad)
+        {
             *cell = grad * (*cell * *product);
             *product = *product * x;
         }

@@ -18,7 +18,8 @@
 //! # How it is laid out
 //!
 //! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are
-//! in `kernels` (copy, add, multiply), `terms` (fold in registers), `choices` (max and min) and `maps` (element by element).
+//! in `kernels` (copy, add, multiply), `terms` (fold in registers), `choices` (max and min), `maps` (element by element)
+//! and `scalars`.
 //! `reduce` holds the sums at rows that every adjoint needs, `choose` the choice that pooling and segments share. The
 //! operators are `rows` and `compact`, `weighted`, `pool` and `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
 
@@ -34,6 +35,7 @@ mod pool;
 mod pool_extremes;
 mod reduce;
 mod rows;
+mod scalars;
 mod segment;
 mod segment_exp;
 mod segment_extremes;

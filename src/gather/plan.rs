@@ -58,7 +58,7 @@ pub enum OutOfRange {
     #[default]
     Error,
     /// Padding, as ball queries write it: a negative index, the type's maximum, or any other index outside. It gives a
-    /// row of `fill` (rounded to the element type) and takes no gradient.
+    /// row of `fill` (rounded to the element type) and takes no gradient. In sums and other reductions it is absent.
     Skip {
         /// The value of every element of a padding row.
         fill: f64,

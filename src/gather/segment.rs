@@ -425,7 +425,9 @@ impl Segments {
                 left = behind;
             }
             let pull = |(segment, order, rows): (usize, &[u32], &mut [&mut [T]])| {
-                T::pull_products(self.plan.level, x, order, &grad_y[segment * width..][..width], rows);
+                let mut product = vec![T::zero(); width];
+                let grad = &grad_y[segment * width..][..width];
+                T::pull_products(self.plan.level, x, order, grad, rows, &mut product);
             };
             if self.plan.parallel::<T>(width) {
                 segments.into_par_iter().for_each(pull);

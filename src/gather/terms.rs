@@ -69,7 +69,8 @@ impl<T: Element> Term<T> for &[u32] {
     }
     #[inline(always)]
     fn row(self, edge: usize) -> Option<usize> {
-        Some(self[edge]).filter(|&row| row != ABSENT).map(|row| row as usize)
+        let row = self[edge];
+        if row == ABSENT { None } else { Some(row as usize) }
     }
     #[inline(always)]
     fn weigh<S: Simd>(self, _: S, _: usize, v: S::V<T>) -> S::V<T> {
@@ -178,17 +179,16 @@ impl<T: Element, R: Term<T>> Edges<'_, T, R> {
     /// The `n` channels of every edge in turn. Returns the number of edges that are not padding.
     #[inline(always)]
     fn each(&self, n: usize, mut take: impl FnMut(usize, &[T])) -> usize {
-        let channels = |row: usize| &self.source[row * self.width + self.channel..][..n];
         let mut used = 0;
         for edge in self.edges.clone() {
             if self.traffic.prefetch
                 && edge + AHEAD < self.terms.edges()
                 && let Some(row) = self.terms.row(edge + AHEAD)
             {
-                prefetch(channels(row));
+                prefetch(&self.source[row * self.width + self.channel..][..n]);
             }
             if let Some(row) = self.terms.row(edge) {
-                take(edge, channels(row));
+                take(edge, &self.source[row * self.width + self.channel..][..n]);
                 used += 1;
             }
         }
@@ -198,14 +198,22 @@ impl<T: Element, R: Term<T>> Edges<'_, T, R> {
     /// Folds `N` vectors of channels and returns how many channels that is.
     #[inline(always)]
     fn fold<S: Simd, const N: usize, const PRODUCT: bool>(&self, s: S, tile: &mut Tile<'_, T>) -> usize {
-        let mut folds: [S::V<T>; N] =
-            std::array::from_fn(|v| if PRODUCT { s.splat(T::one()) } else { tile.start(s, v * T::LANES) });
-        let used = self.each(N * T::LANES, |edge, row| {
+        let mut folds = [s.splat(T::one()); N];
+        if !PRODUCT {
             for (v, fold) in folds.iter_mut().enumerate() {
-                let term = self.terms.weigh(s, edge, s.load(&row[v * T::LANES..]));
-                *fold = if PRODUCT { *fold * term } else { *fold + term };
+                *fold = tile.start(s, v * T::LANES);
             }
-        });
+        }
+        let used = self.each(
+            N * T::LANES,
+            #[inline(always)]
+            |edge, row| {
+                for (v, fold) in folds.iter_mut().enumerate() {
+                    let term = self.terms.weigh(s, edge, s.load(&row[v * T::LANES..]));
+                    *fold = if PRODUCT { *fold * term } else { *fold + term };
+                }
+            },
+        );
         for fold in folds {
             let fold = self.finish(s, fold, used);
             if self.traffic.stream {
@@ -221,10 +229,14 @@ impl<T: Element, R: Term<T>> Edges<'_, T, R> {
     #[inline(always)]
     fn fold_head<S: Simd, const PRODUCT: bool>(&self, s: S, n: usize, tile: &mut Tile<'_, T>) -> usize {
         let mut fold = if PRODUCT { s.splat(T::one()) } else { tile.start_head(s, n) };
-        let used = self.each(n, |edge, row| {
-            let term = self.terms.weigh(s, edge, s.load_head(row));
-            fold = if PRODUCT { fold * term } else { fold + term };
-        });
+        let used = self.each(
+            n,
+            #[inline(always)]
+            |edge, row| {
+                let term = self.terms.weigh(s, edge, s.load_head(row));
+                fold = if PRODUCT { fold * term } else { fold + term };
+            },
+        );
         tile.push_head(self.finish(s, fold, used), n);
         n
     }
@@ -237,7 +249,9 @@ impl<T: Element, R: Term<T>> Edges<'_, T, R> {
         let mut lanes = [T::zero(); MOST_LANES];
         fold.store(&mut lanes);
         let divisor = count(used);
-        lanes.iter_mut().for_each(|lane| *lane = *lane / divisor);
+        for lane in &mut lanes {
+            *lane = *lane / divisor;
+        }
         s.load(&lanes)
     }
 }

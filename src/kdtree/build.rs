@@ -5,8 +5,8 @@
 //! on one thread, the two subtrees then in parallel, and so on.
 
 use super::arena::{Arena, NO_POINT, Node};
+use super::kernels::Kernels;
 use super::partition::Points;
-use crate::Real;
 use crate::error::{Error, Result};
 use crate::layout::Rows;
 use crate::simd::Level;
@@ -20,7 +20,7 @@ const PARALLEL_POINTS: usize = 8192;
 pub(super) const LEAF: usize = 32;
 
 /// Builds over the rows of `points` that `present` lists, or over all of them.
-pub(super) fn build<T: Real>(
+pub(super) fn build<T: Kernels>(
     points: &ArrayView2<'_, T>,
     present: Option<&[u32]>,
     leaf: usize,
@@ -56,7 +56,7 @@ fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
 }
 
 /// Copies points into leaf blocks in the caller's order.
-fn copy<T: Real>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: &mut Arena<T>) {
+fn copy<T: Kernels>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: &mut Arena<T>) {
     let (dims, leaf, len) = (arena.dims, arena.leaf, arena.points);
     let rows = Rows::new(points);
     let blocks = arena.coordinates.par_chunks_mut(dims * leaf).zip(arena.ids.par_chunks_mut(leaf));
@@ -73,7 +73,7 @@ fn copy<T: Real>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: &mu
 }
 
 /// Builds the subtree over `points`: its nodes and its leaves' boxes.
-fn split<T: Real>(points: Points<'_, T>, nodes: &mut [Node<T>], boxes: &mut [T], level: Level) {
+fn split<T: Kernels>(points: Points<'_, T>, nodes: &mut [Node<T>], boxes: &mut [T], level: Level) {
     let (dims, leaf, len) = (points.dims, points.leaf, points.len);
     let (mut low, mut high) = ([T::zero(); super::arena::MAX_DIMS], [T::zero(); super::arena::MAX_DIMS]);
     T::extent(level, &points, &mut low, &mut high);

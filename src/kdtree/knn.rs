@@ -5,15 +5,16 @@
 //! walks alone. Both give the same bits.
 
 use super::arena::Arena;
-use super::kernels::Tile;
+use super::kernels::{Kernels, Tile};
 use super::neighbors::Neighbors;
 use super::order::spatial;
 use super::packet::MAX_K;
-use crate::Real;
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
+use crate::layout::Rows;
 use crate::parallel::{Permutation, for_each_scattered};
 use crate::simd::Level;
+use ndarray::ArrayView2;
 
 /// Queries of a tile: a multiple of every vector and of the smallest leaf.
 const TILE: usize = 512;
@@ -39,25 +40,25 @@ pub struct Tuning {
     pub parallel: Option<bool>,
 }
 
-/// Searches for the `k` nearest neighbours of `queries` rows, which `copy` copies one of.
-pub(super) fn knn<T: Real>(
+/// Searches for the `k` nearest neighbours of `queries` rows.
+pub(super) fn knn<T: Kernels>(
     tree: &Arena<T>,
     level: Level,
     tuning: Tuning,
-    queries: usize,
+    queries: &ArrayView2<'_, T>,
     k: usize,
-    copy: impl Fn(usize, &mut [T]) + Sync,
 ) -> Result<Neighbors<T>> {
-    let order = if tuning.sort.unwrap_or(queries >= SORT) {
-        spatial(tree, queries, &copy)
+    let (count, rows) = (queries.nrows(), Rows::new(queries));
+    let order = if tuning.sort.unwrap_or(count >= SORT) {
+        spatial(tree, count, |row, query| rows.copy(row, query))
     } else {
-        Permutation::identity(queries)
+        Permutation::identity(count)
     };
-    search(tree, level, tuning, &order, k, false, |_, row, query| copy(row, query))
+    search(tree, level, tuning, &order, k, false, |_, row, query| rows.copy(row, query))
 }
 
 /// Searches for the `k` nearest neighbours of every point among the others.
-pub(super) fn knn_self<T: Real>(tree: &Arena<T>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<T>> {
+pub(super) fn knn_self<T: Kernels>(tree: &Arena<T>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<T>> {
     let order = Permutation::starting_with(&tree.ids[..tree.points], tree.rows);
     search(tree, level, tuning, &order, k, true, |slot, _, query| {
         if slot >= tree.points {
@@ -73,7 +74,7 @@ pub(super) fn knn_self<T: Real>(tree: &Arena<T>, level: Level, tuning: Tuning, k
 
 /// Searches in the given order. `copy` gets the position in the order, the row, and the room for the query. A query that
 /// is not finite has no neighbours.
-fn search<T: Real>(
+fn search<T: Kernels>(
     tree: &Arena<T>,
     level: Level,
     tuning: Tuning,
@@ -83,19 +84,19 @@ fn search<T: Real>(
     copy: impl Fn(usize, usize, &mut [T]) + Sync,
 ) -> Result<Neighbors<T>> {
     let (queries, dims) = (order.as_slice().len(), tree.dims);
-    let cells = queries as u128 * k as u128;
+    // An array of no rows cannot have longer ones than an array of one row either.
+    let cells = queries.max(1) as u128 * k as u128;
     let limit = isize::MAX as u128 / size_of::<f64>() as u128;
     if cells > limit {
         return Err(Error::TooLarge { argument: "rows of queries times k", value: cells, limit });
     }
-    let cells = cells as usize;
+    let cells = queries * k;
     let (mut distances, mut indices) = (Buffer::<T>::new(cells)?, Buffer::<u32>::new(cells)?);
     let packets = k <= MAX_K && tuning.packets.unwrap_or(queries * POINTS_A_QUERY >= tree.points);
     let parallel = tuning.parallel.unwrap_or(cells >= PARALLEL);
     // Long rows make tiles of fewer queries, so that their answers stay in cache.
     let tile = if k <= 64 { TILE } else { (TILE * 64 / k).max(16) };
     let outputs = (distances.cells(), indices.cells());
-    let padding = (vec![T::infinity(); k], vec![tree.rows as u32; k]);
     let written = for_each_scattered(order, tile, parallel, k, outputs, &|first, rows, distances, indices| {
         // The queries that are finite, side by side, and which rows they are.
         let mut queries = vec![T::zero(); rows.len() * dims];
@@ -119,6 +120,7 @@ fn search<T: Real>(
             }
         }
         keys.iter_mut().for_each(|key| *key = key.sqrt());
+        let padding = (vec![T::infinity(); k], vec![tree.rows as u32; k]);
         let mut answered = 0;
         for row in rows {
             if present.get(answered) == Some(row) {

@@ -15,11 +15,13 @@
 //!
 //! `arena` is the tree as flat arrays, `build` fills it by `partition`; `order` sorts queries, `walk` searches for one,
 //! `packet` for a vector of them, `best` keeps one's neighbours; `knn` chooses and writes answers where they belong.
-//! `kernels` compiles what runs at a level; `tree` is the public face.
+//! `kernels` compiles what runs at a level, `calls` all the rest; `tree` is the public face.
 
 mod arena;
 mod best;
 mod build;
+mod calls;
+mod finite;
 mod kernels;
 mod knn;
 mod neighbors;
@@ -29,7 +31,7 @@ mod partition;
 mod tree;
 mod walk;
 
-pub(crate) use kernels::Kernels;
+pub(crate) use calls::Calls;
 #[doc(hidden)]
 pub use knn::Tuning;
 pub use neighbors::Neighbors;

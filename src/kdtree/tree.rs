@@ -1,15 +1,13 @@
 //! The tree as its users see it.
 
 use super::arena::{Arena, MAX_DIMS};
-use super::build::{LEAF, build};
-use super::knn::{Tuning, knn, knn_self};
+use super::build::LEAF;
+use super::knn::Tuning;
 use super::neighbors::Neighbors;
 use crate::Real;
 use crate::error::{Error, Result};
-use crate::layout::Rows;
 use crate::simd::Level;
 use ndarray::ArrayView2;
-use rayon::prelude::*;
 
 /// The largest number of rows, so that row numbers fit in `u32` beside the markers of padding and of empty slots.
 const MAX_ROWS: usize = u32::MAX as usize - 1;
@@ -94,9 +92,9 @@ impl Builder {
         if rows > MAX_ROWS {
             return Err(Error::TooLarge { argument: "rows of points", value: rows as u128, limit: MAX_ROWS as u128 });
         }
-        let arena = match (first_non_finite(&points), self.absent) {
-            (None, _) => build(&points, None, self.leaf, level)?,
-            (Some(_), true) => build(&points, Some(&finite_rows(&points)), self.leaf, level)?,
+        let arena = match (T::first_non_finite(&points), self.absent) {
+            (None, _) => T::build(&points, None, self.leaf, level)?,
+            (Some(_), true) => T::build(&points, Some(&T::finite_rows(&points)), self.leaf, level)?,
             (Some(position), false) => return Err(non_finite("points", &points, position)),
         };
         Ok(KdTree { arena, level, tuning: Tuning::default(), absent: self.absent })
@@ -168,18 +166,11 @@ impl<T: Real, const D: usize> KdTree<T, D> {
             return Err(Error::TooLarge { argument: "rows of queries", value: rows as u128, limit: MAX_ROWS as u128 });
         }
         if !self.absent
-            && let Some(position) = first_non_finite(&queries)
+            && let Some(position) = T::first_non_finite(&queries)
         {
             return Err(non_finite("queries", &queries, position));
         }
-        match Rows::new(&queries) {
-            // Rows of a known length are a few moves.
-            Rows::Dense(dense) => {
-                let dense = dense.as_chunks::<D>().0;
-                knn(&self.arena, self.level, self.tuning, rows, k, |row, query| query.copy_from_slice(&dense[row]))
-            }
-            strided => knn(&self.arena, self.level, self.tuning, rows, k, |row, query| strided.copy(row, query)),
-        }
+        T::knn(&self.arena, self.level, self.tuning, &queries, k)
     }
 
     /// The `k` nearest other points of each point: itself is left out by its row number, so equal points are neighbours.
@@ -190,7 +181,7 @@ impl<T: Real, const D: usize> KdTree<T, D> {
     ///
     /// [`Error::TooLarge`] where (N, K) exceeds the address space, or [`Error::Allocation`].
     pub fn knn_self(&self, k: usize) -> Result<Neighbors<T>> {
-        knn_self(&self.arena, self.level, self.tuning, k)
+        T::knn_self(&self.arena, self.level, self.tuning, k)
     }
 }
 
@@ -199,30 +190,6 @@ fn check_columns<T>(argument: &'static str, rows: &ArrayView2<'_, T>, columns: u
         return Ok(());
     }
     Err(Error::Shape { argument, found: rows.shape().to_vec(), expected: vec![rows.nrows(), columns] })
-}
-
-/// Rows looked at by one task.
-const CHUNK: usize = 1 << 14;
-
-/// The first row, in order, with a coordinate that is not finite.
-fn first_non_finite<T: Real>(points: &ArrayView2<'_, T>) -> Option<usize> {
-    let is_bad = |row: usize| points.row(row).iter().any(|x| !x.is_finite());
-    match points.as_slice() {
-        Some(dense) => {
-            let columns = points.ncols();
-            let chunks = dense.par_chunks(CHUNK * columns).enumerate();
-            // A sum of products with zero is finite only where every factor is.
-            let bad = |chunk: &[T]| !chunk.iter().fold(T::zero(), |sum, &x| sum + x * T::zero()).is_finite();
-            let first = chunks.filter(|(_, chunk)| bad(chunk)).map(|(chunk, _)| chunk * CHUNK).min();
-            first.and_then(|first| (first..points.nrows()).find(|&row| is_bad(row)))
-        }
-        None => (0..points.nrows()).find(|&row| is_bad(row)),
-    }
-}
-
-fn finite_rows<T: Real>(points: &ArrayView2<'_, T>) -> Vec<u32> {
-    let rows = points.outer_iter().zip(0..);
-    rows.filter(|(row, _)| row.iter().all(|x| x.is_finite())).map(|(_, row)| row).collect()
 }
 
 fn non_finite<T: Real>(argument: &'static str, points: &ArrayView2<'_, T>, row: usize) -> Error {

@@ -49,7 +49,10 @@ macro_rules! vector {
             #[inline(always)]
             fn from_array(x: [$t; $lanes]) -> Self {
                 let (low, high) = x.split_at($lanes / 2);
-                Self([low, high].map(|half| <$half>::new(half.try_into().expect("half the lanes"))))
+                Self([
+                    <$half>::new(low.try_into().expect("half the lanes")),
+                    <$half>::new(high.try_into().expect("half the lanes")),
+                ])
             }
 
             #[inline(always)]

@@ -4,9 +4,11 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::fmt::Debug;
 
-/// Checks `n` random problems; a failure names the smallest that was found.
+/// Checks `n` random problems, or fewer where `PROPTEST_CASES` says so; a failure names the smallest that was found.
 pub fn check_random<C: Debug>(n: u32, cases: &impl Strategy<Value = C>, check: impl Fn(C)) {
-    let config = Config { failure_persistence: None, ..Config::with_cases(n) };
+    let defaults = Config::default();
+    let cases_to_run = if std::env::var_os("PROPTEST_CASES").is_some() { n.min(defaults.cases) } else { n };
+    let config = Config { failure_persistence: None, cases: cases_to_run, ..defaults };
     let outcome = TestRunner::new(config).run(cases, |case| {
         check(case);
         Ok(())
