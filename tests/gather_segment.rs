@@ -14,7 +14,7 @@ use pullback::gather::{OutOfRange, Reduction, Segments, Tuning};
 
 #[test]
 fn random_problems() {
-    sweeps::random::<BySegment>(300);
+    sweeps::random::<BySegment>(150);
 }
 
 #[test]
