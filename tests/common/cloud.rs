@@ -15,6 +15,8 @@ pub enum Cloud {
     Equal,
     /// Eight small balls far from each other.
     Clustered,
+    /// The corners of a box: all at one distance from the origin.
+    Corners,
     /// The first axis is constant.
     Flat,
     /// On a line through the origin.
@@ -43,11 +45,12 @@ pub enum Cloud {
 
 impl Cloud {
     /// All that are finite.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Uniform,
         Self::Lattice,
         Self::Equal,
         Self::Clustered,
+        Self::Corners,
         Self::Flat,
         Self::Line,
         Self::Stretched,
@@ -61,7 +64,8 @@ impl Cloud {
         Self::Adjacent,
     ];
 
-    fn row<T: Value>(self, dims: usize, random: &mut Random) -> Vec<T> {
+    /// A row of a cloud, which all rows of one `shape` are of.
+    fn row<T: Value>(self, dims: usize, shape: u64, random: &mut Random) -> Vec<T> {
         // One number that all axes of the row share.
         let common = random.bits();
         let coordinate = |axis: usize| {
@@ -71,7 +75,8 @@ impl Cloud {
                 Self::Uniform => unit(),
                 Self::Lattice => number(random.below(4) as f64),
                 Self::Equal => number(0.1 + axis as f64),
-                Self::Clustered => unit() * number(1e-3) + number(centre(common, axis)),
+                Self::Clustered => unit() * number(1e-3) + number(100.0 * fixed(shape ^ common % 8, axis)),
+                Self::Corners => random.one_of(&[T::one(), -T::one()]) * number(fixed(shape, axis)),
                 Self::Flat if axis == 0 => number(0.7),
                 Self::Flat => unit(),
                 Self::Line => number(self::unit(common) * (axis as f64 + 1.0)),
@@ -99,14 +104,14 @@ impl Cloud {
     }
 
     pub fn points<T: Value>(self, rows: usize, dims: usize, random: &mut Random) -> Array2<T> {
-        let mut points = Array2::zeros([rows, dims]);
+        let (shape, mut points) = (random.bits(), Array2::zeros([rows, dims]));
         for mut row in points.outer_iter_mut() {
-            row.assign(&Array1::from_vec(self.row(dims, random)));
+            row.assign(&Array1::from_vec(self.row(dims, shape, random)));
         }
         points
     }
 
-    /// Queries between the points, at them, an ulp beside them, outside of their box and far away.
+    /// Queries between the points, at them, an ulp beside them, outside of their box, far away and at the origin.
     pub fn queries<T: Value>(self, points: &Array2<T>, rows: usize, random: &mut Random) -> Array2<T> {
         let dims = points.ncols();
         let mut queries = self.points(rows, dims, random);
@@ -124,6 +129,7 @@ impl Cloud {
                     let far = random.one_of(&far);
                     query.mapv_inplace(|x| x.signum() * far);
                 }
+                5 => query.fill(T::zero()),
                 _ => {}
             }
         }
@@ -136,7 +142,7 @@ fn unit(bits: u64) -> f64 {
     bits as f64 / (1u64 << 63) as f64 - 1.0
 }
 
-/// The centre of one of eight clusters.
-fn centre(cluster: u64, axis: usize) -> f64 {
-    100.0 * unit(Random::new(cluster % 8 + 8 * axis as u64).bits())
+/// -1 to 1, the same number for the same arguments.
+fn fixed(seed: u64, axis: usize) -> f64 {
+    unit(Random::new(Random::new(seed).bits() ^ axis as u64).bits())
 }
