@@ -75,7 +75,7 @@ impl Cloud {
                 Self::Uniform => unit(),
                 Self::Lattice => number(random.below(4) as f64),
                 Self::Equal => number(0.1 + axis as f64),
-                Self::Clustered => unit() * number(1e-3) + number(100.0 * fixed(shape ^ common % 8, axis)),
+                Self::Clustered => unit() * number(1e-3) + number(100.0 * fixed(shape ^ (common % 8), axis)),
                 Self::Corners => random.one_of(&[T::one(), -T::one()]) * number(fixed(shape, axis)),
                 Self::Flat if axis == 0 => number(0.7),
                 Self::Flat => unit(),
