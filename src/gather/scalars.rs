@@ -53,12 +53,18 @@ macro_rules! scalars {
             tile: &mut Tile<'_, $t>,
         ) {
             let cells = tile.accumulators();
-            each_member(x, groups, y, width, cells, |x, y| (x - finite(y)).exp());
+            each_member(x, groups, y, width, cells, |x, y| (x - subtracted(y)).exp());
             scale_by_group(cells, groups, grad_y, width);
         }
     })* };
 }
 scalars!(f32, f64);
+
+/// What to subtract from the elements of a segment whose log-sum-exp is `y`: where all are -infinity, so is it, and each has
+/// the weight 0.
+fn subtracted<T: Element>(y: T) -> T {
+    if y == T::neg_infinity() { T::zero() } else { y }
+}
 
 /// What to subtract before the exponential: an infinite or missing maximum gives infinities and NaN by itself.
 fn finite<T: Element>(maximum: T) -> T {

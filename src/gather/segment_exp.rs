@@ -135,7 +135,7 @@ impl Segments {
     }
 
     /// The gradient of [`Segments::log_sum_exp`] at `x` (M, C) with the result `y` (S, C) for the gradient `grad_y` (S, C): a
-    /// new array (M, C), `grad_y[s, :] * exp(x[m, :] - y[s, :])`, where an infinite `y` is not subtracted. O((M + S) x C).
+    /// new array (M, C), `grad_y[s, :] * exp(x[m, :] - y[s, :])`, where a `y` of -infinity is not subtracted. O((M + S) x C).
     ///
     /// # Errors
     ///

@@ -199,9 +199,10 @@ impl SegmentIds {
         for (row, segment) in self.each() {
             for c in 0..x.shape()[1] {
                 let whole = y[[segment, c]];
-                let difference = if whole.is_infinite() { x[[row, c]] } else { x[[row, c]] - whole };
+                let difference = if whole == f64::NEG_INFINITY { x[[row, c]] } else { x[[row, c]] - whole };
                 let gradient = grad_y[[segment, c]] * difference.exp();
-                let bound = gradient.abs() * epsilon * (difference.abs() + 8.0);
+                let roundings = if difference.is_finite() { difference.abs() + 8.0 } else { 0.0 };
+                let bound = gradient.abs() * epsilon * roundings;
                 grad_x[[row, c]] = (gradient, bound + tiny * (1.0 + grad_y[[segment, c]].abs()));
             }
         }
