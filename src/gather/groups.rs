@@ -13,6 +13,7 @@ use crate::parallel::{Cut, for_each_tile};
 use crate::simd::Level;
 use ndarray::{ArrayView, ArrayView1, Dimension, Ix1, Ix2, Ix3};
 use std::marker::PhantomData;
+use std::num::NonZero;
 
 /// How the indices of a batch fall into groups of neighbours, the same way in every batch.
 pub(super) struct Groups {
@@ -101,7 +102,8 @@ impl Groups {
     /// The group of a position.
     pub(super) fn owner(&self) -> Owner<'_> {
         match &self.owners {
-            Owners::Even(size) => Owner::Even(*size),
+            // Groups of no positions own none.
+            Owners::Even(size) => Owner::Even(NonZero::new(*size).unwrap_or(NonZero::<u32>::MIN)),
             Owners::Listed(owners) => Owner::Listed(owners),
         }
     }

@@ -5,6 +5,7 @@ use super::plan::ABSENT;
 use crate::buffer::Tile;
 use crate::element::Element;
 use crate::simd::{Simd, Vector, prefetch};
+use std::num::NonZero;
 use std::ops::Range;
 
 /// The source rows of consecutive destination rows: row `r` takes the edges `offsets[r]..offsets[r + 1]` in turn.
@@ -36,7 +37,7 @@ pub enum Owner<'a> {
     /// Every position is a group of its own.
     Each,
     /// Groups are of this many positions.
-    Even(u32),
+    Even(NonZero<u32>),
     /// As listed.
     Listed(&'a [u32]),
 }
