@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Below this many bytes moved, waking a second thread costs more than it saves (measured by `benches/gather.rs`).
+/// Below this many bytes moved, waking a second thread should cost more than it saves. An estimate, not measured yet.
 pub(crate) const PARALLEL_BYTES: usize = 128 << 10;
 
 /// Where an output is cut.

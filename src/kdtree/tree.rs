@@ -14,8 +14,8 @@ const MAX_ROWS: usize = u32::MAX as usize - 1;
 
 /// A k-d tree over N points in D dimensions, D from 1 to 16, in `f32` or `f64`.
 ///
-/// The tree owns a reordered copy of the points and their row numbers, (D + 1/3) elements a point for D = 3 in `f32` and
-/// nothing of note beside them, and can be shared between threads.
+/// The tree owns a reordered copy of the points and their row numbers, D elements and 4 bytes a point, and 2 D + 2 elements a
+/// leaf of 32 points beside them. It can be shared between threads.
 ///
 /// # Exactness
 ///
