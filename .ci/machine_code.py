@@ -44,8 +44,11 @@ KERNELS = {
     ("kdtree", "extent"): Kernel("vmin{p}"),
     # It sorts a small sample.
     ("kdtree", "select"): Kernel(r"vcmp\w*{p}", calls=r"core::slice::sort::.*"),
-    ("kdtree", "walk"): Kernel("vmul{p}"),
+    # Not all metrics multiply.
+    ("kdtree", "walk"): Kernel("vsub{p}"),
     ("kdtree", "packet"): Kernel("vmul{p}"),
+    ("kdtree", "ball"): Kernel("vsub{p}"),
+    ("kdtree", "sort"): Kernel(r"vp?cmp\w+"),
 }
 
 REGISTER = {"V3": "%ymm", "V4": "%zmm"}

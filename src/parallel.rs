@@ -111,13 +111,80 @@ impl Permutation {
         Self((0..n as u32).collect())
     }
 
-    /// `0..n` by ascending key, equal keys in their order.
-    pub(crate) fn by_key(n: usize, key: impl Fn(usize) -> u32 + Sync) -> Self {
-        let keyed = |index: usize| u64::from(key(index)) << 32 | index as u64;
-        let mut order: Vec<u64> = (0..n).into_par_iter().with_min_len(1 << 10).map(keyed).collect();
-        order.par_sort_unstable();
-        // A sort permutes, and a key is followed by its own index.
-        Self(order.into_par_iter().with_min_len(1 << 10).map(|keyed| keyed as u32).collect())
+    /// `0..n` by ascending key, equal keys in their order. `fill` fills in the keys of a range, which are at most `most`.
+    ///
+    /// Sorted in two steps, chunks into buckets by the highest bits of keys and then each bucket, which is in cache.
+    pub(crate) fn by_key(n: usize, most: u32, fill: impl Fn(Range<usize>, &mut [u32]) + Sync) -> Self {
+        const CHUNK: usize = 1 << 14;
+        const BUCKET_BITS: u32 = 10;
+        const BUCKETS: usize = 1 << BUCKET_BITS;
+        // Larger than this, a bucket is sorted by several threads: all keys may be alike.
+        const LARGE: usize = 1 << 16;
+        let shift = (u32::BITS - most.leading_zeros()).saturating_sub(BUCKET_BITS);
+        if n <= CHUNK {
+            let mut keys = vec![0; n];
+            fill(0..n, &mut keys);
+            let mut entries: Vec<u64> = (0..).zip(keys).map(|(index, key)| u64::from(key) << 32 | index).collect();
+            entries.sort_unstable();
+            return Self(entries.into_iter().map(|entry| entry as u32).collect());
+        }
+        let bucket = |entry: u64| (entry >> 32 >> shift) as usize;
+        // Keys before their indices, so that no two are equal; each chunk by bucket.
+        let mut entries = vec![0u64; n];
+        let ends: Vec<[u32; BUCKETS]> = entries
+            .par_chunks_mut(CHUNK)
+            .enumerate()
+            .map_init(
+                || (vec![0u32; CHUNK], vec![0u64; CHUNK]),
+                |(keys, scratch), (chunk, entries)| {
+                    let (first, keys) = (chunk * CHUNK, &mut keys[..entries.len()]);
+                    fill(first..first + entries.len(), keys);
+                    let mut ends = [0u32; BUCKETS];
+                    let scratch = &mut scratch[..entries.len()];
+                    for ((entry, &key), index) in scratch.iter_mut().zip(&*keys).zip(first..) {
+                        *entry = u64::from(key) << 32 | index as u64;
+                        ends[bucket(*entry)] += 1;
+                    }
+                    let mut sum = 0;
+                    for end in &mut ends {
+                        let count = std::mem::replace(end, sum);
+                        sum += count;
+                    }
+                    // Each bucket's start becomes its end.
+                    for &entry in &*scratch {
+                        let end = &mut ends[bucket(entry)];
+                        entries[*end as usize] = entry;
+                        *end += 1;
+                    }
+                    ends
+                },
+            )
+            .collect();
+        let runs = |bucket: usize| {
+            ends.iter().zip(entries.chunks(CHUNK)).map(move |(ends, entries)| {
+                let start = bucket.checked_sub(1).map_or(0, |before| ends[before]);
+                &entries[start as usize..ends[bucket] as usize]
+            })
+        };
+        let mut order = vec![0u32; n];
+        let (mut rest, mut buckets) = (&mut order[..], Vec::with_capacity(BUCKETS));
+        for bucket in 0..BUCKETS {
+            let (own, behind) = rest.split_at_mut(runs(bucket).map(<[u64]>::len).sum());
+            buckets.push((bucket, own));
+            rest = behind;
+        }
+        buckets.into_par_iter().for_each_init(Vec::new, |sorted, (bucket, order)| {
+            sorted.clear();
+            runs(bucket).for_each(|run| sorted.extend_from_slice(run));
+            if sorted.len() > LARGE {
+                sorted.par_sort_unstable();
+            } else {
+                sorted.sort_unstable();
+            }
+            order.iter_mut().zip(&*sorted).for_each(|(order, &entry)| *order = entry as u32);
+        });
+        // The runs of a chunk are its entries permuted, and each entry ends in its own index.
+        Self(order)
     }
 
     /// `first`, then the rest of `0..n` in ascending order.
@@ -126,13 +193,16 @@ impl Permutation {
     ///
     /// Where `first` names a number twice or one that is not below `n`.
     pub(crate) fn starting_with(first: &[u32], n: usize) -> Self {
-        let mut seen = vec![false; n];
+        // A bit a number.
+        let mut seen = vec![0u64; n.div_ceil(64)];
         for &row in first {
-            assert!(!std::mem::replace(&mut seen[row as usize], true), "a permutation names a number once");
+            let (word, bit) = (&mut seen[row as usize / 64], 1 << (row % 64));
+            assert!((row as usize) < n && *word & bit == 0, "a permutation names a number once");
+            *word |= bit;
         }
         let mut order = Vec::with_capacity(n);
         order.extend_from_slice(first);
-        order.extend((0..n as u32).filter(|&row| !seen[row as usize]));
+        order.extend((0..n as u32).filter(|&row| seen[row as usize / 64] >> (row % 64) & 1 == 0));
         Self(order)
     }
 
@@ -141,40 +211,104 @@ impl Permutation {
     }
 }
 
+/// Where rows of different lengths lie one behind the other: ascending numbers from 0, one more than rows. Only the
+/// constructor makes one.
+pub(crate) struct Offsets(Vec<usize>);
+
+impl Offsets {
+    pub(crate) fn from_lengths(mut lengths: Vec<usize>) -> Self {
+        let mut sum = 0usize;
+        for length in &mut lengths {
+            let start = sum;
+            sum = sum.checked_add(*length).expect("cells that were collected can be counted");
+            *length = start;
+        }
+        lengths.push(sum);
+        Self(lengths)
+    }
+
+    /// The number of cells.
+    pub(crate) fn total(&self) -> usize {
+        self.0[self.0.len() - 1]
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<usize> {
+        self.0
+    }
+}
+
+/// Where the rows of an output lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// Rows of so many cells.
+    Even(usize),
+    Ragged(&'a Offsets),
+}
+
+impl Place<'_> {
+    fn of(self, row: usize) -> Range<usize> {
+        match self {
+            Self::Even(width) => row * width..(row + 1) * width,
+            Self::Ragged(offsets) => offsets.0[row]..offsets.0[row + 1],
+        }
+    }
+
+    /// Whether `rows` rows fill `cells` cells.
+    fn fills(self, rows: usize, cells: usize) -> bool {
+        match self {
+            Self::Even(width) => rows * width == cells,
+            Self::Ragged(offsets) => offsets.0.len() == rows + 1 && offsets.total() == cells,
+        }
+    }
+}
+
 /// Writes the rows of an output that one tile of a [`Permutation`] names, in the tile's order.
 pub(crate) struct ScatteredRows<'a, V> {
     cells: *mut MaybeUninit<V>,
-    width: usize,
+    place: Place<'a>,
     rows: &'a [u32],
     next: usize,
+    written: usize,
     life: PhantomData<&'a mut [V]>,
 }
 
 impl<V: Copy> ScatteredRows<'_, V> {
+    /// The cells of the next row, all of which the caller writes.
+    fn next_row(&mut self) -> &mut [MaybeUninit<V>] {
+        let at = self.place.of(self.rows[self.next] as usize);
+        self.next += 1;
+        self.written += at.len();
+        // SAFETY: the row number is below the number of rows of the output, which has the cells of all of them and is
+        // exclusively borrowed for the life of `self`; rows are disjoint; no other tile names this one, since both belong
+        // to one permutation, and this tile names it once.
+        unsafe { std::slice::from_raw_parts_mut(self.cells.add(at.start), at.len()) }
+    }
+
     /// Writes the next row.
     pub(crate) fn push(&mut self, row: &[V]) {
-        assert_eq!(row.len(), self.width);
-        let at = self.rows[self.next] as usize * self.width;
-        self.next += 1;
-        // SAFETY: the row number is below the number of rows of the output, which is exclusively borrowed for the life of
-        // `self`; no other tile names it, since both belong to one permutation, and this one names it once.
-        let cells = unsafe { std::slice::from_raw_parts_mut(self.cells.add(at), self.width) };
-        cells.write_copy_of_slice(row);
+        self.next_row().write_copy_of_slice(row);
+    }
+
+    /// Writes the next row, cell by cell.
+    pub(crate) fn push_with(&mut self, value: impl Fn(usize) -> V) {
+        for (index, cell) in self.next_row().iter_mut().enumerate() {
+            cell.write(value(index));
+        }
     }
 
     fn finish(self) -> Filled {
         assert_eq!(self.next, self.rows.len(), "every row of a tile is written");
-        Filled::rows(self.next, self.width)
+        Filled::scattered(self.written)
     }
 }
 
 /// Runs `kernel` once for every `tile` positions of `order`, with the first position, the rows, and writers for those
-/// rows of two outputs of `width` cells a row.
+/// rows of two outputs.
 pub(crate) fn for_each_scattered<A: Copy + Send, B: Copy + Send>(
     order: &Permutation,
     tile: usize,
     parallel: bool,
-    width: usize,
+    places: (Place<'_>, Place<'_>),
     outputs: (&mut [MaybeUninit<A>], &mut [MaybeUninit<B>]),
     kernel: &(impl Fn(usize, &[u32], &mut ScatteredRows<'_, A>, &mut ScatteredRows<'_, B>) + Sync),
 ) -> (Filled, Filled) {
@@ -182,13 +316,13 @@ pub(crate) fn for_each_scattered<A: Copy + Send, B: Copy + Send>(
     // SAFETY: the pointers are used only through `ScatteredRows`, which write disjoint rows.
     unsafe impl<A: Send, B: Send> Sync for Base<A, B> {}
 
-    assert_eq!(outputs.0.len(), order.0.len() * width);
-    assert_eq!(outputs.1.len(), order.0.len() * width);
+    assert!(places.0.fills(order.0.len(), outputs.0.len()), "an output has the cells of its rows");
+    assert!(places.1.fills(order.0.len(), outputs.1.len()), "an output has the cells of its rows");
     let base = Base(outputs.0.as_mut_ptr(), outputs.1.as_mut_ptr());
     let base = &base;
     let run = move |(index, rows): (usize, &[u32])| {
-        let mut a = ScatteredRows { cells: base.0, width, rows, next: 0, life: PhantomData };
-        let mut b = ScatteredRows { cells: base.1, width, rows, next: 0, life: PhantomData };
+        let mut a = ScatteredRows { cells: base.0, place: places.0, rows, next: 0, written: 0, life: PhantomData };
+        let mut b = ScatteredRows { cells: base.1, place: places.1, rows, next: 0, written: 0, life: PhantomData };
         kernel(index * tile, rows, &mut a, &mut b);
         (a.finish(), b.finish())
     };

@@ -11,7 +11,7 @@ use pullback::kdtree::{Builder, KdTree};
 
 /// Compares both searches of all points with brute force at every `step`th, at every level, and all of their answers with
 /// those of the other levels and tunings.
-fn check<T: Value>(points: &Array2<T>, step: usize, builder: Builder) {
+fn check<T: Value>(points: &Array2<T>, step: usize, builder: Builder<T>) {
     let rows: Vec<usize> = (0..points.nrows()).step_by(step).collect();
     let brute_force = BruteForce::new(points.view());
     // Queries that are no points, nor on a surface.
@@ -60,7 +60,7 @@ fn a_mesh_that_is_its_own_mirror_image() {
 fn a_depth_frame() {
     let Some(points) = files::office() else { return };
     let builder = Builder::default().non_finite_is_absent();
-    check(&points, 20, builder);
+    check(&points, 20, builder.clone());
     let tree: KdTree<f32, 3> = builder.build(points.view()).unwrap();
     let seen = points.map_axis(Axis(1), |row| row.iter().all(|x| x.is_finite()));
     assert_eq!(tree.knn_self(3).unwrap().counts(), seen.mapv(|seen| if seen { 3 } else { 0 }));

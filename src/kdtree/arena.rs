@@ -5,6 +5,7 @@
 //! in pre-order, the root, the left subtree, the right one, so that a subtree is a slice of every array, to be built by
 //! its own thread, and a descent reads memory forwards.
 
+use super::periodic::Torus;
 use crate::element::Element;
 
 /// The largest number of dimensions.
@@ -38,6 +39,8 @@ pub struct Arena<T> {
     pub(super) nodes: Vec<Node<T>>,
     /// (leaves, 2, D): the lowest and the highest coordinates of a leaf.
     pub(super) boxes: Vec<T>,
+    /// The periodic box that the points lie in.
+    pub(super) torus: Option<Torus<T>>,
 }
 
 impl<T: Element> Arena<T> {
@@ -62,18 +65,6 @@ impl<T: Element> Arena<T> {
     #[inline(always)]
     pub(super) fn leaf_box(&self, leaf: usize) -> (&[T], &[T]) {
         self.boxes[leaf * 2 * self.dims..][..2 * self.dims].split_at(self.dims)
-    }
-
-    /// The lowest and the highest coordinates of all points; of no points (+inf, -inf).
-    pub(super) fn bounds(&self) -> (Vec<T>, Vec<T>) {
-        let mut low = vec![T::infinity(); self.dims];
-        let mut high = vec![T::neg_infinity(); self.dims];
-        for leaf in 0..self.leaves() {
-            let (leaf_low, leaf_high) = self.leaf_box(leaf);
-            low.iter_mut().zip(leaf_low).for_each(|(low, &x)| *low = low.min(x));
-            high.iter_mut().zip(leaf_high).for_each(|(high, &x)| *high = high.max(x));
-        }
-        (low, high)
     }
 }
 
