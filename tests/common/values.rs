@@ -43,6 +43,15 @@ pub trait Value: Real {
 
     fn to_bits(self) -> u64;
 
+    fn next_up(self) -> Self;
+
+    fn next_down(self) -> Self;
+
+    /// The least value above 0.
+    fn subnormal() -> Self {
+        Self::zero().next_up()
+    }
+
     /// A finite value with sign and mantissa from random bits and one of 32 exponents around 1.
     fn spread(bits: u64) -> Self;
 
@@ -67,6 +76,14 @@ impl Value for f32 {
 
     fn to_bits(self) -> u64 {
         self.to_bits().into()
+    }
+
+    fn next_up(self) -> Self {
+        self.next_up()
+    }
+
+    fn next_down(self) -> Self {
+        self.next_down()
     }
 
     fn spread(bits: u64) -> Self {
@@ -96,6 +113,14 @@ impl Value for f64 {
 
     fn to_bits(self) -> u64 {
         self.to_bits()
+    }
+
+    fn next_up(self) -> Self {
+        self.next_up()
+    }
+
+    fn next_down(self) -> Self {
+        self.next_down()
     }
 
     fn spread(bits: u64) -> Self {
