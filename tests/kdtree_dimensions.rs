@@ -11,7 +11,7 @@ use common::ranges::assert_rows;
 use common::space::{METRICS, Space};
 use common::values::Value;
 use ndarray::{Array2, ArrayView2, array};
-use pullback::kdtree::{Builder, KdTree, KdTreeDyn};
+use pullback::kdtree::{Builder, KdTree, KdTreeDyn, PerQuery};
 use pullback::{Error, Level};
 
 /// Takes a tree of either kind.
@@ -19,12 +19,12 @@ fn everything<T: Value>(tree: &KdTreeDyn<T>, queries: ArrayView2<'_, T>, radius:
     let (search, mut found) = (tree.search(), vec![]);
     for metric in METRICS {
         let search = search.metric(metric);
-        let rows = search.radius(queries, radius).unwrap();
+        let rows = search.radius(queries, PerQuery::One(radius)).unwrap();
         found.push((
             search.knn(queries, 4).unwrap(),
-            search.within(radius).knn_self(3).unwrap(),
+            search.within(PerQuery::One(radius)).knn_self(3).unwrap(),
             (rows.offsets, rows.indices, rows.distances),
-            search.radius_count(queries, radius).unwrap(),
+            search.radius_count(queries, PerQuery::One(radius)).unwrap(),
             search.pairs_within(radius).unwrap(),
         ));
     }
@@ -50,10 +50,12 @@ fn check<T: Value, const D: usize>(level: Level) {
 fn both_kinds_of_trees_give_the_same_bits() {
     macro_rules! of_dims {
         ($level:expr, $($dims:literal)*) => {
-            $(check::<f32, $dims>($level); check::<f64, $dims>($level);)*
+            $({ check::<f32, $dims>($level); check::<f64, $dims>($level); })*
         };
     }
-    levels::each(|level| of_dims!(level, 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16));
+    levels::each(|level| {
+        of_dims!(level, 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+    });
 }
 
 /// What a tree offers itself is a search that nothing was asked of.

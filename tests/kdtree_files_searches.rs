@@ -9,7 +9,7 @@ use common::space::{METRICS, Space};
 use common::values::Value;
 use common::{files, levels};
 use ndarray::{Array1, Array2, Axis, s};
-use pullback::kdtree::KdTreeDyn;
+use pullback::kdtree::{KdTreeDyn, Metric, PerQuery};
 
 /// Compares every search by every metric with brute force at every `step`th point, at every level.
 fn check<T: Value>(space: &Space<T>, points: &Array2<T>, step: usize, radius: T) {
@@ -33,8 +33,8 @@ fn check<T: Value>(space: &Space<T>, points: &Array2<T>, step: usize, radius: T)
                 assert_neighbors_of(&search.knn_self(6).unwrap(), &rows, &of_itself);
                 assert_neighbors(&search.within(limits()).knn(queries.view(), 6).unwrap(), &bounded);
                 assert_rows(&search.radius(queries.view(), limits()).unwrap(), &within);
-                assert_rows(&search.by_distance().radius(queries.view(), radius).unwrap(), &nearby);
-                assert_eq!(search.radius_count(queries.view(), radius).unwrap(), nearby.counts());
+                assert_rows(&search.by_distance().radius(queries.view(), PerQuery::One(radius)).unwrap(), &nearby);
+                assert_eq!(search.radius_count(queries.view(), PerQuery::One(radius)).unwrap(), nearby.counts());
             }
             let pairs = search_pairs(&tree, metric, radius);
             assert_eq!(pairs.select(Axis(0), &rows), degrees, "points in pairs");
@@ -43,7 +43,7 @@ fn check<T: Value>(space: &Space<T>, points: &Array2<T>, step: usize, radius: T)
 }
 
 /// In how many pairs each point is.
-fn search_pairs<T: Value>(tree: &KdTreeDyn<T>, metric: pullback::kdtree::Metric, radius: T) -> Array1<usize> {
+fn search_pairs<T: Value>(tree: &KdTreeDyn<T>, metric: Metric, radius: T) -> Array1<usize> {
     let mut degrees = Array1::zeros(tree.len());
     for pair in tree.search().metric(metric).pairs_within(radius).unwrap().outer_iter() {
         assert!(pair[0] < pair[1]);

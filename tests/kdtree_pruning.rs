@@ -10,8 +10,8 @@ use common::ranges::assert_rows;
 use common::space::{METRICS, Space};
 use common::values::Value;
 use ndarray::{Array1, Array2, s};
-use pullback::kdtree::{KdTreeDyn, Search};
 use pullback::Level;
+use pullback::kdtree::{KdTreeDyn, Metric};
 
 const POINTS: usize = 600;
 const QUERIES: usize = 80;
@@ -45,7 +45,7 @@ impl Grid {
 }
 
 /// Runs `check` with a tree and a search by each metric in each space, whatever is chosen by size.
-fn searches<T: Value>(level: Level, grid: Grid, dims: usize, check: impl Fn(&KdTreeDyn<T>, &Search<'_, T>, &Problem<T>)) {
+fn searches<T: Value>(level: Level, grid: Grid, dims: usize, check: impl Fn(&KdTreeDyn<T>, &Problem<T>)) {
     let mut random = Random::new(dims as u64);
     let points = grid.rows(POINTS, dims, &mut random);
     let mut queries: Array2<T> = grid.rows(QUERIES, dims, &mut random);
@@ -57,18 +57,20 @@ fn searches<T: Value>(level: Level, grid: Grid, dims: usize, check: impl Fn(&KdT
         let mut tree = tree.with_level(level).expect("the level is available");
         for metric in METRICS {
             let problem = Problem {
+                metric,
                 brute_force: BruteForce::in_space(space.clone(), points.view()).metric(metric),
                 queries: queries.clone(),
             };
             for tuning in tunings() {
                 tree = tree.with_tuning(tuning);
-                check(&tree, &tree.search().metric(metric), &problem);
+                check(&tree, &problem);
             }
         }
     }
 }
 
 struct Problem<T> {
+    metric: Metric,
     brute_force: BruteForce<T>,
     queries: Array2<T>,
 }
@@ -101,8 +103,8 @@ macro_rules! everywhere {
 
 #[test]
 fn no_rounding_prunes_a_neighbour() {
-    fn check<T: Value>(_: &KdTreeDyn<T>, search: &Search<'_, T>, problem: &Problem<T>) {
-        let Problem { brute_force, queries } = problem;
+    fn check<T: Value>(tree: &KdTreeDyn<T>, Problem { metric, brute_force, queries }: &Problem<T>) {
+        let search = tree.search().metric(*metric);
         let expected = brute_force.knn(queries.view(), K);
         assert_neighbors(&search.knn(queries.view(), K).unwrap(), &expected);
         let radii = Limits::Each(expected.distances.column(K - 1).to_owned());
@@ -115,7 +117,8 @@ fn no_rounding_prunes_a_neighbour() {
 
 #[test]
 fn no_rounding_prunes_another_point() {
-    fn check<T: Value>(_: &KdTreeDyn<T>, search: &Search<'_, T>, problem: &Problem<T>) {
+    fn check<T: Value>(tree: &KdTreeDyn<T>, problem: &Problem<T>) {
+        let search = tree.search().metric(problem.metric);
         let expected = problem.brute_force.knn_self(2);
         assert_neighbors(&search.knn_self(2).unwrap(), &expected);
         let radius = expected.distances[[POINTS / 2, 1]];
@@ -130,8 +133,8 @@ fn no_rounding_prunes_another_point() {
 /// Without a word from brute force: what a search reports is what another takes.
 #[test]
 fn the_kth_distance_as_a_radius_returns_all_k() {
-    fn check<T: Value>(tree: &KdTreeDyn<T>, search: &Search<'_, T>, problem: &Problem<T>) {
-        let queries = problem.queries.view();
+    fn check<T: Value>(tree: &KdTreeDyn<T>, problem: &Problem<T>) {
+        let (search, queries) = (tree.search().metric(problem.metric), problem.queries.view());
         for k in [1, K, 40] {
             let nearest = search.knn(queries, k).unwrap();
             let radii: Array1<T> = nearest.distances.column(k - 1).to_owned();

@@ -39,8 +39,8 @@ fn exact<T: Value>(points: &Array2<T>, queries: &Array2<T>, k: usize, radius: T)
             let search = tree.search().metric(metric);
             assert_neighbors(&search.knn(queries.view(), k).unwrap(), &nearest);
             assert_neighbors(&search.knn_self(k).unwrap(), &of_itself);
-            assert_rows(&search.radius(queries.view(), radius).unwrap(), &within);
-            assert_eq!(search.radius_count(queries.view(), radius).unwrap(), within.counts());
+            assert_rows(&search.radius(queries.view(), PerQuery::One(radius)).unwrap(), &within);
+            assert_eq!(search.radius_count(queries.view(), PerQuery::One(radius)).unwrap(), within.counts());
             assert_eq!(search.pairs_within(radius).unwrap(), pairs);
         });
     }

@@ -177,7 +177,7 @@ pub fn assert_neighbors_of<T: Value>(found: &Neighbors<T>, rows: &[usize], expec
 #[track_caller]
 pub fn assert_exact<T: Value, const D: usize>(
     level: Level,
-    builder: Builder,
+    builder: Builder<T>,
     points: &Array2<T>,
     queries: &Array2<T>,
     k: usize,

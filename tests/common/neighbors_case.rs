@@ -80,7 +80,7 @@ impl Case {
         let builder = Builder::default().leaf_size(self.leaf);
         let builder = if self.absent { builder.non_finite_is_absent() } else { builder };
         let refused = |argument, rows: &Array2<T>| non_finite(argument, rows.view()).filter(|_| !self.absent);
-        let built = builder.build::<T, D>(points.view());
+        let built = builder.build::<D>(points.view());
         if let Some(error) = refused("points", &points) {
             assert_eq!(built.err(), Some(error));
             return;

@@ -9,7 +9,7 @@ use super::space::Axes;
 use super::threads;
 use super::values::Value;
 use ndarray::{Array2, ArrayView2};
-use pullback::kdtree::{KdTreeDyn, Metric, Search};
+use pullback::kdtree::{KdTreeDyn, Metric, PerQuery, Search};
 use pullback::{Error, Level};
 
 /// A problem. The data follow from the case's seed.
@@ -76,9 +76,10 @@ impl SearchCase {
         let brute_force = BruteForce::in_space(space, points.view()).metric(self.metric).squared(self.squared);
         self.check_points(&tree, &brute_force, &mut random);
         if let Some(error) = self.refused("queries", &queries) {
+            let one = || PerQuery::One(T::one());
             assert_eq!(tree.search().knn(queries.view(), case.k).err(), Some(error.clone()));
-            assert_eq!(tree.search().radius(queries.view(), T::one()).err(), Some(error.clone()));
-            assert_eq!(tree.search().radius_count(queries.view(), T::one()).err(), Some(error));
+            assert_eq!(tree.search().radius(queries.view(), one()).err(), Some(error.clone()));
+            assert_eq!(tree.search().radius_count(queries.view(), one()).err(), Some(error));
             return;
         }
         self.check_queries(&tree, &brute_force, queries.view(), &mut random);
