@@ -223,9 +223,9 @@ impl Filled {
         Self(n)
     }
 
-    /// Rows that a [`ScatteredRows`](crate::parallel::ScatteredRows) has written.
-    pub(crate) fn rows(rows: usize, width: usize) -> Self {
-        Self(rows * width)
+    /// Cells that a [`ScatteredRows`](crate::parallel::ScatteredRows) has written.
+    pub(crate) fn scattered(cells: usize) -> Self {
+        Self(cells)
     }
 
     pub(crate) fn and(self, other: Self) -> Self {

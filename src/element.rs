@@ -28,6 +28,14 @@ pub trait Element:
     /// The number of elements of a logical vector, the same at every level.
     #[doc(hidden)]
     const LANES: usize;
+    /// The least float above this one.
+    #[doc(hidden)]
+    #[must_use]
+    fn next_up(self) -> Self;
+    /// The greatest float below this one.
+    #[doc(hidden)]
+    #[must_use]
+    fn next_down(self) -> Self;
 }
 
 macro_rules! element {
@@ -39,6 +47,12 @@ macro_rules! element {
             #[cfg(target_arch = "x86_64")]
             type V4 = x86::$v4;
             const LANES: usize = $lanes;
+            fn next_up(self) -> Self {
+                self.next_up()
+            }
+            fn next_down(self) -> Self {
+                self.next_down()
+            }
         }
     };
 }

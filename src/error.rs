@@ -68,6 +68,26 @@ pub enum Error {
         /// The coordinate.
         value: String,
     },
+    /// A radius or a bound on distances is negative or not a number.
+    #[error("{argument}{} = {value}, expected a distance of at least 0", brackets(*position))]
+    Distance {
+        /// The argument's name.
+        argument: &'static str,
+        /// Its position where there is one a query.
+        position: Option<usize>,
+        /// Its value.
+        value: String,
+    },
+    /// The length of a periodic box is not finite and greater than 0.
+    #[error("{argument}[{axis}] = {value}, expected a length that is finite and greater than 0")]
+    Length {
+        /// The argument's name.
+        argument: &'static str,
+        /// The axis.
+        axis: usize,
+        /// The length.
+        value: String,
+    },
     /// The number of dimensions is not supported.
     #[error("{found} dimensions are not supported, 1 to {most} are")]
     Dimensions {
@@ -110,4 +130,9 @@ pub enum Error {
         /// The accepted words.
         accepted: &'static str,
     },
+}
+
+/// A position as an index is written.
+fn brackets(position: Option<usize>) -> String {
+    position.map_or_else(String::new, |position| format!("[{position}]"))
 }

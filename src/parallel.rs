@@ -131,40 +131,104 @@ impl Permutation {
     }
 }
 
+/// Where rows of different lengths lie one behind the other: ascending numbers from 0, one more than rows. Only the
+/// constructor makes one.
+pub(crate) struct Offsets(Vec<usize>);
+
+impl Offsets {
+    pub(crate) fn from_lengths(mut lengths: Vec<usize>) -> Self {
+        let mut sum = 0usize;
+        for length in &mut lengths {
+            let start = sum;
+            sum = sum.checked_add(*length).expect("cells that were collected can be counted");
+            *length = start;
+        }
+        lengths.push(sum);
+        Self(lengths)
+    }
+
+    /// The number of cells.
+    pub(crate) fn total(&self) -> usize {
+        self.0[self.0.len() - 1]
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<usize> {
+        self.0
+    }
+}
+
+/// Where the rows of an output lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// Rows of so many cells.
+    Even(usize),
+    Ragged(&'a Offsets),
+}
+
+impl Place<'_> {
+    fn of(self, row: usize) -> Range<usize> {
+        match self {
+            Self::Even(width) => row * width..(row + 1) * width,
+            Self::Ragged(offsets) => offsets.0[row]..offsets.0[row + 1],
+        }
+    }
+
+    /// Whether `rows` rows fill `cells` cells.
+    fn fills(self, rows: usize, cells: usize) -> bool {
+        match self {
+            Self::Even(width) => rows * width == cells,
+            Self::Ragged(offsets) => offsets.0.len() == rows + 1 && offsets.total() == cells,
+        }
+    }
+}
+
 /// Writes the rows of an output that one tile of a [`Permutation`] names, in the tile's order.
 pub(crate) struct ScatteredRows<'a, V> {
     cells: *mut MaybeUninit<V>,
-    width: usize,
+    place: Place<'a>,
     rows: &'a [u32],
     next: usize,
+    written: usize,
     life: PhantomData<&'a mut [V]>,
 }
 
 impl<V: Copy> ScatteredRows<'_, V> {
+    /// The cells of the next row, all of which the caller writes.
+    fn next_row(&mut self) -> &mut [MaybeUninit<V>] {
+        let at = self.place.of(self.rows[self.next] as usize);
+        self.next += 1;
+        self.written += at.len();
+        // SAFETY: the row number is below the number of rows of the output, which has the cells of all of them and is
+        // exclusively borrowed for the life of `self`; rows are disjoint; no other tile names this one, since both belong
+        // to one permutation, and this tile names it once.
+        unsafe { std::slice::from_raw_parts_mut(self.cells.add(at.start), at.len()) }
+    }
+
     /// Writes the next row.
     pub(crate) fn push(&mut self, row: &[V]) {
-        assert_eq!(row.len(), self.width);
-        let at = self.rows[self.next] as usize * self.width;
-        self.next += 1;
-        // SAFETY: the row number is below the number of rows of the output, which is exclusively borrowed for the life of
-        // `self`; no other tile names it, since both belong to one permutation, and this one names it once.
-        let cells = unsafe { std::slice::from_raw_parts_mut(self.cells.add(at), self.width) };
-        cells.write_copy_of_slice(row);
+        self.next_row().write_copy_of_slice(row);
+    }
+
+    /// Writes the next row, cell by cell.
+    pub(crate) fn push_with(&mut self, value: impl Fn(usize) -> V) {
+        for (index, cell) in self.next_row().iter_mut().enumerate() {
+            cell.write(value(index));
+        }
     }
 
     fn finish(self) -> Filled {
         assert_eq!(self.next, self.rows.len(), "every row of a tile is written");
-        Filled::rows(self.next, self.width)
+        Filled::scattered(self.written)
     }
 }
 
 /// Runs `kernel` once for every `tile` positions of `order`, with the first position, the rows, and writers for those
-/// rows of two outputs of `width` cells a row.
+/// rows of two outputs.
 pub(crate) fn for_each_scattered<A: Copy + Send, B: Copy + Send>(
     order: &Permutation,
     tile: usize,
     parallel: bool,
-    width: usize,
+    places: (Place<'_>, Place<'_>),
     outputs: (&mut [MaybeUninit<A>], &mut [MaybeUninit<B>]),
     kernel: &(impl Fn(usize, &[u32], &mut ScatteredRows<'_, A>, &mut ScatteredRows<'_, B>) + Sync),
 ) -> (Filled, Filled) {
@@ -172,13 +236,13 @@ pub(crate) fn for_each_scattered<A: Copy + Send, B: Copy + Send>(
     // SAFETY: the pointers are used only through `ScatteredRows`, which write disjoint rows.
     unsafe impl<A: Send, B: Send> Sync for Base<A, B> {}
 
-    assert_eq!(outputs.0.len(), order.0.len() * width);
-    assert_eq!(outputs.1.len(), order.0.len() * width);
+    assert!(places.0.fills(order.0.len(), outputs.0.len()), "an output has the cells of its rows");
+    assert!(places.1.fills(order.0.len(), outputs.1.len()), "an output has the cells of its rows");
     let base = Base(outputs.0.as_mut_ptr(), outputs.1.as_mut_ptr());
     let base = &base;
     let run = move |(index, rows): (usize, &[u32])| {
-        let mut a = ScatteredRows { cells: base.0, width, rows, next: 0, life: PhantomData };
-        let mut b = ScatteredRows { cells: base.1, width, rows, next: 0, life: PhantomData };
+        let mut a = ScatteredRows { cells: base.0, place: places.0, rows, next: 0, written: 0, life: PhantomData };
+        let mut b = ScatteredRows { cells: base.1, place: places.1, rows, next: 0, written: 0, life: PhantomData };
         kernel(index * tile, rows, &mut a, &mut b);
         (a.finish(), b.finish())
     };

@@ -87,7 +87,7 @@ fn row_numbers_fit_in_u32() {
     let view: ArrayView2<'_, f32> = row.broadcast([rows, 3]).unwrap();
     assert_eq!(KdTree::<f32, 3>::new(view).err().unwrap().to_string(), message("points"));
     let builder = Builder::default().non_finite_is_absent();
-    assert_eq!(builder.build::<f32, 3>(view).err().unwrap().to_string(), message("points"));
+    assert_eq!(builder.build::<3>(view).err().unwrap().to_string(), message("points"));
     assert_eq!(tree().knn(view, 1).err().unwrap().to_string(), message("queries"));
 }
 

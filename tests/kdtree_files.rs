@@ -11,7 +11,7 @@ use pullback::kdtree::{Builder, KdTree};
 
 /// Compares both searches of all points with brute force at every `step`th, at every level, and all of their answers with
 /// those of the other levels and tunings.
-fn check<T: Value>(points: &Array2<T>, step: usize, builder: Builder) {
+fn check<T: Value>(points: &Array2<T>, step: usize, builder: Builder<T>) {
     let rows: Vec<usize> = (0..points.nrows()).step_by(step).collect();
     let brute_force = BruteForce::new(points.view());
     // Queries that are no points, nor on a surface.

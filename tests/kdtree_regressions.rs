@@ -40,8 +40,9 @@ fn every_small_number_of_points() {
             let distinct = Array2::from_shape_fn([points, 2], |(row, axis)| [row, row * row % 131][axis] as f64);
             for leaf in [16, 32] {
                 let builder = Builder::default().leaf_size(leaf);
-                assert_exact::<_, 2>(level, builder, &equal, &equal.slice(s![..1, ..]).to_owned(), 5);
+                assert_exact::<_, 2>(level, builder.clone(), &equal, &equal.slice(s![..1, ..]).to_owned(), 5);
                 assert_exact::<_, 2>(level, builder, &two_valued, &array![[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]], 5);
+                let builder = Builder::default().leaf_size(leaf);
                 assert_exact::<_, 2>(level, builder, &distinct, &distinct, 5);
             }
         }
@@ -159,7 +160,7 @@ fn half_of_the_rows_and_a_query_are_nan() {
 
     let builder = Builder::default().non_finite_is_absent();
     for k in [2, 49, 50, 51] {
-        levels::each(|level| assert_exact::<_, 2>(level, builder, &points, &queries, k));
+        levels::each(|level| assert_exact::<_, 2>(level, builder.clone(), &points, &queries, k));
     }
     let tree: KdTree<f32, 2> = builder.build(points.view()).unwrap();
     assert_eq!(tree.len(), 100);
@@ -199,7 +200,7 @@ fn two_of_seventeen_rows_are_nan() {
     let error = KdTree::<f64, 2>::new(points.view()).err().unwrap();
     assert_eq!(error.to_string(), "points[0, 0] = NaN is not finite");
     let builder = Builder::default().non_finite_is_absent();
-    levels::each(|level| assert_exact::<_, 2>(level, builder, &points, &points, 17));
+    levels::each(|level| assert_exact::<_, 2>(level, builder.clone(), &points, &points, 17));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! in pre-order, the root, the left subtree, the right one, so that a subtree is a slice of every array, to be built by
 //! its own thread, and a descent reads memory forwards.
 
+use super::periodic::Torus;
 use crate::element::Element;
 
 /// The largest number of dimensions.
@@ -38,6 +39,8 @@ pub struct Arena<T> {
     pub(super) nodes: Vec<Node<T>>,
     /// (leaves, 2, D): the lowest and the highest coordinates of a leaf.
     pub(super) boxes: Vec<T>,
+    /// The periodic box that the points lie in.
+    pub(super) torus: Option<Torus<T>>,
 }
 
 impl<T: Element> Arena<T> {

@@ -13,10 +13,10 @@ pub(super) struct Best<'a, T> {
 }
 
 impl<'a, T: Element> Best<'a, T> {
-    /// Starts with padding: infinitely far, row number `padding`, which every point beats.
+    /// Starts with padding: key `bound`, row number `padding`, which every point of at most that key beats.
     #[inline(always)]
-    pub(super) fn new(keys: &'a mut [T], ids: &'a mut [u32], padding: u32) -> Self {
-        keys.fill(T::infinity());
+    pub(super) fn new(keys: &'a mut [T], ids: &'a mut [u32], bound: T, padding: u32) -> Self {
+        keys.fill(bound);
         ids.fill(padding);
         let heap = keys.len() > HEAP;
         Self { keys, ids, heap }

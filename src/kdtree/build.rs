@@ -7,6 +7,7 @@
 use super::arena::{Arena, NO_POINT, Node};
 use super::kernels::Kernels;
 use super::partition::Points;
+use super::periodic::Torus;
 use crate::error::{Error, Result};
 use crate::layout::Rows;
 use crate::simd::Level;
@@ -24,6 +25,7 @@ pub(super) fn build<T: Kernels>(
     points: &ArrayView2<'_, T>,
     present: Option<&[u32]>,
     leaf: usize,
+    torus: Option<Torus<T>>,
     level: Level,
 ) -> Result<Arena<T>> {
     let (rows, dims) = points.dim();
@@ -38,6 +40,7 @@ pub(super) fn build<T: Kernels>(
         ids: allocate(leaves * leaf, NO_POINT)?,
         nodes: allocate(leaves.saturating_sub(1), Node { split: T::zero(), axis: 0 })?,
         boxes: allocate(leaves * 2 * dims, T::zero())?,
+        torus,
     };
     if len == 0 {
         return Ok(arena);
@@ -59,12 +62,16 @@ fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
 fn copy<T: Kernels>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: &mut Arena<T>) {
     let (dims, leaf, len) = (arena.dims, arena.leaf, arena.points);
     let rows = Rows::new(points);
+    let torus = arena.torus.as_ref();
     let blocks = arena.coordinates.par_chunks_mut(dims * leaf).zip(arena.ids.par_chunks_mut(leaf));
     blocks.enumerate().for_each(|(block, (coordinates, ids))| {
         let mut row = vec![T::zero(); dims];
         for (slot, id) in (block * leaf..len).zip(ids.iter_mut()) {
             *id = present.map_or(slot as u32, |present| present[slot]);
             rows.copy(*id as usize, &mut row);
+            if let Some(torus) = torus {
+                torus.wrap(&mut row);
+            }
             for (axis, &x) in row.iter().enumerate() {
                 coordinates[axis * leaf + slot - block * leaf] = x;
             }

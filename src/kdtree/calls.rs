@@ -1,59 +1,115 @@
 //! Whole calls of this family, compiled here once for `f32` and `f64`.
 //!
-//! What is generic is compiled in the user's crate, at the user's optimisation level, and for each number of dimensions
-//! again. So [`KdTree`](super::KdTree) is a shell: all that loops over points lies behind this trait.
+//! What is generic is compiled in the user's crate, at the user's optimisation level. So the public types are shells: all
+//! that loops over points lies behind this trait.
 
 use super::arena::Arena;
 use super::build::build;
-use super::finite;
 use super::kernels::Kernels;
-use super::knn::{Tuning, knn, knn_self};
-use super::neighbors::Neighbors;
+use super::metric::Metric;
+use super::neighbors::{Neighbors, RadiusNeighbors};
+use super::per_query::PerQuery;
+use super::periodic::Torus;
+use super::queries::Queries;
+use super::search::{Options, Tuning};
+use super::{finite, knn, radius};
 use crate::error::Result;
 use crate::simd::Level;
-use ndarray::ArrayView2;
+use ndarray::{Array1, Array2, ArrayView2};
 
-/// The calls of this family.
-pub trait Calls: Kernels {
+macro_rules! calls {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+        /// The calls of this family.
+        pub trait Calls: Kernels {
+            $($(#[$doc])* fn $name($($argument: $type),*) -> $result;)*
+        }
+        calls!(@of f32 { $(fn $name($($argument: $type),*) -> $result $body)* });
+        calls!(@of f64 { $(fn $name($($argument: $type),*) -> $result $body)* });
+    };
+    (@of $t:ty { $($functions:tt)* }) => { impl Calls for $t { $($functions)* } };
+}
+calls! {
     /// [`build`].
-    fn build(points: &ArrayView2<'_, Self>, present: Option<&[u32]>, leaf: usize, level: Level) -> Result<Arena<Self>>;
+    fn build(
+        points: &ArrayView2<'_, Self>,
+        present: Option<&[u32]>,
+        leaf: usize,
+        torus: Option<Torus<Self>>,
+        level: Level
+    ) -> Result<Arena<Self>> {
+        build(points, present, leaf, torus, level)
+    }
 
-    /// [`knn`].
+    /// [`knn::knn`] of the caller's queries.
     fn knn(
         tree: &Arena<Self>,
         level: Level,
         tuning: Tuning,
+        options: &Options<'_, Self>,
         queries: &ArrayView2<'_, Self>,
-        k: usize,
-    ) -> Result<Neighbors<Self>>;
+        k: usize
+    ) -> Result<Neighbors<Self>> {
+        knn::knn(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), k)
+    }
 
-    /// [`knn_self`].
-    fn knn_self(tree: &Arena<Self>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<Self>>;
+    /// [`knn::knn`] of the tree's points.
+    fn knn_self(
+        tree: &Arena<Self>,
+        level: Level,
+        tuning: Tuning,
+        options: &Options<'_, Self>,
+        k: usize
+    ) -> Result<Neighbors<Self>> {
+        knn::knn(tree, level, tuning, options, &Queries::points(tree), k)
+    }
+
+    /// [`radius::radius`].
+    fn radius(
+        tree: &Arena<Self>,
+        level: Level,
+        tuning: Tuning,
+        options: &Options<'_, Self>,
+        queries: &ArrayView2<'_, Self>,
+        r: PerQuery<'_, Self>
+    ) -> Result<RadiusNeighbors<Self>> {
+        radius::radius(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), r)
+    }
+
+    /// [`radius::radius_count`].
+    fn radius_count(
+        tree: &Arena<Self>,
+        level: Level,
+        tuning: Tuning,
+        metric: Metric,
+        queries: &ArrayView2<'_, Self>,
+        r: PerQuery<'_, Self>
+    ) -> Result<Array1<usize>> {
+        radius::radius_count(tree, level, tuning, metric, &Queries::new(tree, queries, tuning.sort), r)
+    }
+
+    /// [`radius::pairs_within`].
+    fn pairs_within(
+        tree: &Arena<Self>,
+        level: Level,
+        tuning: Tuning,
+        metric: Metric,
+        r: Self
+    ) -> Result<Array2<u32>> {
+        radius::pairs_within(tree, level, tuning, metric, r)
+    }
+
+    /// [`PerQuery::check`].
+    fn check(values: &PerQuery<'_, Self>, argument: &'static str, queries: usize) -> Result<()> {
+        values.check(argument, queries)
+    }
 
     /// [`first_non_finite`](super::finite::first).
-    fn first_non_finite(points: &ArrayView2<'_, Self>) -> Option<usize>;
+    fn first_non_finite(points: &ArrayView2<'_, Self>) -> Option<usize> {
+        finite::first(points)
+    }
 
     /// [`finite_rows`](super::finite::rows).
-    fn finite_rows(points: &ArrayView2<'_, Self>) -> Vec<u32>;
+    fn finite_rows(points: &ArrayView2<'_, Self>) -> Vec<u32> {
+        finite::rows(points)
+    }
 }
-
-macro_rules! calls {
-    ($($t:ty),*) => { $(impl Calls for $t {
-        fn build(points: &ArrayView2<'_, $t>, present: Option<&[u32]>, leaf: usize, level: Level) -> Result<Arena<$t>> {
-            build(points, present, leaf, level)
-        }
-        fn knn(tree: &Arena<$t>, level: Level, tuning: Tuning, queries: &ArrayView2<'_, $t>, k: usize) -> Result<Neighbors<$t>> {
-            knn(tree, level, tuning, queries, k)
-        }
-        fn knn_self(tree: &Arena<$t>, level: Level, tuning: Tuning, k: usize) -> Result<Neighbors<$t>> {
-            knn_self(tree, level, tuning, k)
-        }
-        fn first_non_finite(points: &ArrayView2<'_, $t>) -> Option<usize> {
-            finite::first(points)
-        }
-        fn finite_rows(points: &ArrayView2<'_, $t>) -> Vec<u32> {
-            finite::rows(points)
-        }
-    })* };
-}
-calls!(f32, f64);

@@ -2,8 +2,14 @@
 //!
 //! | call | result |
 //! |---|---|
-//! | [`KdTree::knn`] | the k nearest points of each query |
-//! | [`KdTree::knn_self`] | the k nearest other points of each point |
+//! | [`KdTreeDyn::knn`] | the k nearest points of each query |
+//! | [`KdTreeDyn::knn_self`] | the k nearest other points of each point |
+//! | [`KdTreeDyn::radius`] | all points within a radius of each query |
+//! | [`KdTreeDyn::radius_count`] | how many they are |
+//! | [`KdTreeDyn::pairs_within`] | all pairs of points within a radius of each other |
+//! | [`KdTreeDyn::search`] | the same in another [`Metric`], within a bound, squared, or by distance |
+//!
+//! [`KdTree`] is the same tree with its number of dimensions in its type. [`Builder`] takes a periodic box.
 //!
 //! # Why it is fast
 //!
@@ -13,26 +19,40 @@
 //!
 //! # How it is laid out
 //!
-//! `arena` is the tree as flat arrays, `build` fills it by `partition`; `order` sorts queries, `walk` searches for one,
-//! `packet` for a vector of them, `best` keeps one's neighbours; `knn` chooses and writes answers where they belong.
-//! `kernels` compiles what runs at a level, `calls` all the rest; `tree` is the public face.
+//! `arena` is the tree as flat arrays, `build` fills it by `partition`; `metric` and `periodic` are the geometry, as types
+//! of kernels, `bound` turns distances into keys. `queries` brings queries in the order that `order` finds, `walk` searches
+//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` choose and write answers where
+//! they belong. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`, `search`, `per_query` and
+//! `neighbors` are the public face.
 
 mod arena;
 mod best;
+mod bound;
 mod build;
+mod builder;
 mod calls;
 mod finite;
 mod kernels;
 mod knn;
+mod metric;
 mod neighbors;
 mod order;
 mod packet;
 mod partition;
+mod per_query;
+mod periodic;
+mod queries;
+mod radius;
+mod search;
 mod tree;
 mod walk;
 
+pub use builder::Builder;
 pub(crate) use calls::Calls;
+pub use metric::Metric;
+pub use neighbors::{Neighbors, RadiusNeighbors};
+pub use per_query::PerQuery;
+pub use search::Search;
 #[doc(hidden)]
-pub use knn::Tuning;
-pub use neighbors::Neighbors;
-pub use tree::{Builder, KdTree};
+pub use search::Tuning;
+pub use tree::{KdTree, KdTreeDyn};

@@ -113,6 +113,7 @@ mod tests {
             ids: vec![0; 16],
             nodes: vec![],
             boxes: vec![0.0, 0.0, 0.0, 8.0, 8.0, 8.0],
+            torus: None,
         };
         let keys = Keys::<f64>::new(&arena);
         let key = |x, y, z| keys.key(&[x, y, z]) >> (BITS - 3);

@@ -6,7 +6,8 @@
 
 use super::arena::{Arena, Dims};
 use super::kernels::Tile;
-use super::walk::{Stack, halves, key, sum_of_squares};
+use super::metric::{L2, key, keys};
+use super::walk::{Stack, halves};
 use crate::element::Element;
 use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
 
@@ -64,9 +65,12 @@ pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<
         let rows = first..rows.min(first + T::LANES);
         let own = tile.own.map(|own| &own[rows.clone()]);
         let packet = Packet::<T, S, A>::new(s, dims, &tile.queries[rows.start * d..rows.end * d], own, k);
-        lists.0[..k].fill(s.splat(T::infinity()));
+        let bounds = lanes_of(&tile.bounds[rows.clone()]);
+        lists.0[..k].fill(s.load(&bounds));
         lists.1[..k].fill(Ids::all(s, tree.rows as u32));
-        search(s, dims, tree, &packet, &mut stack, &mut lists);
+        let worst =
+            bounds[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
+        search(s, dims, tree, &packet, worst, &mut stack, &mut lists);
         for place in 0..k {
             let (mut keys, mut ids) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
             lists.0[place].store(&mut keys);
@@ -79,17 +83,25 @@ pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<
     }
 }
 
+/// One value a lane, the last of them in the lanes of an incomplete packet.
+#[inline(always)]
+fn lanes_of<T: Element>(values: &[T]) -> [T; MAX_LANES] {
+    let mut lanes = [values[values.len() - 1]; MAX_LANES];
+    lanes[..values.len()].copy_from_slice(values);
+    lanes
+}
+
 #[inline(always)]
 fn search<T: Element, S: Simd, A: Dims>(
     s: S,
     dims: A,
     tree: &Arena<T>,
     packet: &Packet<T, S, A>,
+    mut worst: T,
     stack: &mut Stack<T, A::Axes<T>>,
     lists: &mut Lists<T, S>,
 ) {
     let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
-    let mut worst = T::infinity();
     stack.start(tree, dims.all(T::zero()));
     while let Some(mut subtree) = stack.pop() {
         if subtree.bound > worst {
@@ -100,10 +112,10 @@ fn search<T: Element, S: Simd, A: Dims>(
             let axis = node.axis as usize;
             let (to_left, to_right) = (low[axis] - node.split, node.split - high[axis]);
             let (mut left, mut right) = halves(&subtree);
-            widen(&mut left.gaps.as_mut()[axis], to_left);
-            widen(&mut right.gaps.as_mut()[axis], to_right);
+            widen(&mut left.cell.as_mut()[axis], to_left);
+            widen(&mut right.cell.as_mut()[axis], to_right);
             let (near, mut far) = if to_left > to_right { (right, left) } else { (left, right) };
-            far.bound = key(&far.gaps.as_ref()[..dims.count()]);
+            far.bound = key(L2, &far.cell.as_ref()[..dims.count()]);
             if far.bound <= worst {
                 stack.push(far);
             }
@@ -112,7 +124,8 @@ fn search<T: Element, S: Simd, A: Dims>(
         if visit(s, dims, tree, subtree.first_leaf, packet, lists) {
             let mut keys = [T::zero(); MAX_LANES];
             lists.0[packet.k - 1].store(&mut keys);
-            worst = keys[..T::LANES].iter().fold(T::zero(), |worst, &key| if key > worst { key } else { worst });
+            worst =
+                keys[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
         }
     }
 }
@@ -140,7 +153,9 @@ fn visit<T: Element, S: Simd, A: Dims>(
 ) -> bool {
     let (lanes, k) = (&packet.lanes.as_ref()[..dims.count()], packet.k);
     let (low, high) = tree.leaf_box(leaf);
-    let bound = sum_of_squares(
+    let bound = keys(
+        s,
+        L2,
         dims,
         #[inline(always)]
         |axis| gap(s, lanes[axis], low[axis], high[axis]),
@@ -152,7 +167,9 @@ fn visit<T: Element, S: Simd, A: Dims>(
     let points = tree.leaf.min(tree.points - leaf * tree.leaf);
     let mut changed = false;
     for (point, &id) in ids[..points].iter().enumerate() {
-        let mut key = sum_of_squares(
+        let mut key = keys(
+            s,
+            L2,
             dims,
             #[inline(always)]
             |axis| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]),

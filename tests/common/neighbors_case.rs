@@ -77,7 +77,7 @@ impl Case {
         self.punch(&mut points, &mut random);
         self.punch(&mut queries, &mut random);
 
-        let builder = Builder::default().leaf_size(self.leaf);
+        let builder = Builder::<T>::default().leaf_size(self.leaf);
         let builder = if self.absent { builder.non_finite_is_absent() } else { builder };
         let refused = |argument, rows: &Array2<T>| non_finite(argument, rows.view()).filter(|_| !self.absent);
         let built = builder.build::<D>(points.view());
