@@ -11,7 +11,7 @@ use common::space::{METRICS, Space};
 use common::values::Value;
 use ndarray::{Array1, Array2, s};
 use pullback::Level;
-use pullback::kdtree::{KdTreeDyn, Metric};
+use pullback::kdtree::{KdTreeDyn, Metric, Search};
 
 const POINTS: usize = 600;
 const QUERIES: usize = 80;
@@ -75,6 +75,12 @@ struct Problem<T> {
     queries: Array2<T>,
 }
 
+impl<T: Value> Problem<T> {
+    fn search<'a>(&self, tree: &'a KdTreeDyn<T>) -> Search<'a, T> {
+        tree.search().metric(self.metric)
+    }
+}
+
 const SINGLE: [Grid; 4] = [
     Grid { offset: 1e4, spacing: 1e-3, steps: 500 },
     Grid { offset: 16_777_000.0, spacing: 1.0, steps: 400 },
@@ -118,7 +124,7 @@ fn no_rounding_prunes_a_neighbour() {
 #[test]
 fn no_rounding_prunes_another_point() {
     fn check<T: Value>(tree: &KdTreeDyn<T>, problem: &Problem<T>) {
-        let search = tree.search().metric(problem.metric);
+        let search = problem.search(tree);
         let expected = problem.brute_force.knn_self(2);
         assert_neighbors(&search.knn_self(2).unwrap(), &expected);
         let radius = expected.distances[[POINTS / 2, 1]];
@@ -134,18 +140,19 @@ fn no_rounding_prunes_another_point() {
 #[test]
 fn the_kth_distance_as_a_radius_returns_all_k() {
     fn check<T: Value>(tree: &KdTreeDyn<T>, problem: &Problem<T>) {
-        let (search, queries) = (tree.search().metric(problem.metric), problem.queries.view());
+        let queries = problem.queries.view();
         for k in [1, K, 40] {
-            let nearest = search.knn(queries, k).unwrap();
+            let nearest = problem.search(tree).knn(queries, k).unwrap();
             let radii: Array1<T> = nearest.distances.column(k - 1).to_owned();
-            let found = search.by_distance().radius(queries, &radii).unwrap();
+            let found = problem.search(tree).by_distance().radius(queries, &radii).unwrap();
             for (query, row) in nearest.indices.outer_iter().enumerate() {
                 let within = found.indices.slice(s![found.offsets[query]..found.offsets[query + 1]]);
                 assert_eq!(within.slice(s![..k]), row, "query {query} of {} points", tree.len());
             }
             // The bound one ulp larger keeps all k, the distance itself what is nearer.
-            assert!(search.within(&radii.mapv(Value::next_up)).knn(queries, k).unwrap() == nearest);
-            let nearer = search.within(&radii).knn(queries, k).unwrap().counts();
+            let larger = radii.mapv(Value::up);
+            assert!(problem.search(tree).within(&larger).knn(queries, k).unwrap() == nearest);
+            let nearer = problem.search(tree).within(&radii).knn(queries, k).unwrap().counts();
             for (query, distances) in nearest.distances.outer_iter().enumerate() {
                 assert_eq!(nearer[query], distances.iter().filter(|&&d| d < radii[query]).count());
             }

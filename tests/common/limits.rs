@@ -78,7 +78,7 @@ impl Limit {
             Self::Infinite => T::infinity(),
             Self::Zero => T::zero(),
             Self::Subnormal => T::subnormal(),
-            Self::Distance => random.one_of(&[distance, distance.next_up(), distance.next_down().max(T::zero())]),
+            Self::Distance => random.one_of(&[distance, distance.up(), distance.down().max(T::zero())]),
             Self::Between => distance * T::from_f64(0.7).expect("rounded"),
             Self::Any => {
                 let others = [Self::Infinite, Self::Zero, Self::Subnormal, Self::Distance, Self::Distance, Self::Between];

@@ -109,7 +109,7 @@ impl<T: Value> BruteForce<T> {
 
     /// All other points as neighbours of a point.
     pub fn of_point(&self, row: usize) -> Vec<Neighbor<T>> {
-        if !is_finite(self.points.row(row)) {
+        if self.present.binary_search(&(row as u32)).is_err() {
             return vec![];
         }
         self.of(self.points.row(row)).filter(|&(_, other)| other as usize != row).collect()

@@ -156,8 +156,8 @@ impl<T: Value> Space<T> {
             let boxes = number(random.one_of(&[-1e5, -2.0, -1.0, 0.0, 1.0, 1.0, 2.0, 3.0, 1e5]));
             let face = self.origin[axis] + boxes * length;
             let moved = match random.below(6) {
-                0 => face.next_up(),
-                1 => face.next_down(),
+                0 => face.up(),
+                1 => face.down(),
                 2 => face + length * number(0.5),
                 3 => *x + boxes * length,
                 _ => face,

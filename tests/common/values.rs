@@ -43,13 +43,15 @@ pub trait Value: Real {
 
     fn to_bits(self) -> u64;
 
-    fn next_up(self) -> Self;
+    /// The next value above.
+    fn up(self) -> Self;
 
-    fn next_down(self) -> Self;
+    /// The next value below.
+    fn down(self) -> Self;
 
     /// The least value above 0.
     fn subnormal() -> Self {
-        Self::zero().next_up()
+        Self::zero().up()
     }
 
     /// A finite value with sign and mantissa from random bits and one of 32 exponents around 1.
@@ -78,11 +80,11 @@ impl Value for f32 {
         self.to_bits().into()
     }
 
-    fn next_up(self) -> Self {
+    fn up(self) -> Self {
         self.next_up()
     }
 
-    fn next_down(self) -> Self {
+    fn down(self) -> Self {
         self.next_down()
     }
 
@@ -115,11 +117,11 @@ impl Value for f64 {
         self.to_bits()
     }
 
-    fn next_up(self) -> Self {
+    fn up(self) -> Self {
         self.next_up()
     }
 
-    fn next_down(self) -> Self {
+    fn down(self) -> Self {
         self.next_down()
     }
 
