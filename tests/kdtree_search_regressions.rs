@@ -140,7 +140,7 @@ fn the_centre_of_a_cell_of_a_lattice() {
         for metric in METRICS {
             let search = tree.search().metric(metric);
             assert_eq!(search.knn(query.view(), 1).unwrap().indices, array![[7]]);
-            let distance = search.knn(query.view(), 1).unwrap().distances[[0, 0]];
+            let distance: f64 = search.knn(query.view(), 1).unwrap().distances[[0, 0]];
             assert_eq!(row(&search.radius(query.view(), distance).unwrap(), 0), [7, 8, 12, 13]);
             assert_eq!(row(&search.radius(query.view(), distance.next_down()).unwrap(), 0), [0u32; 0]);
             assert_eq!(search.within(distance).knn(query.view(), 4).unwrap().counts(), array![0]);
