@@ -43,8 +43,10 @@ KERNELS = {
     ("kdtree", "extent"): Kernel("vmin{p}"),
     # It sorts a small sample.
     ("kdtree", "select"): Kernel(r"vcmp\w*{p}", calls=r"core::slice::sort::.*"),
-    ("kdtree", "walk"): Kernel("vmul{p}"),
+    # Not all metrics multiply.
+    ("kdtree", "walk"): Kernel("vsub{p}"),
     ("kdtree", "packet"): Kernel("vmul{p}"),
+    ("kdtree", "ball"): Kernel("vsub{p}"),
 }
 
 REGISTER = {"V3": "%ymm", "V4": "%zmm"}

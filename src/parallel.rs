@@ -101,13 +101,80 @@ impl Permutation {
         Self((0..n as u32).collect())
     }
 
-    /// `0..n` by ascending key, equal keys in their order.
-    pub(crate) fn by_key(n: usize, key: impl Fn(usize) -> u32 + Sync) -> Self {
-        let keyed = |index: usize| u64::from(key(index)) << 32 | index as u64;
-        let mut order: Vec<u64> = (0..n).into_par_iter().with_min_len(1 << 10).map(keyed).collect();
-        order.par_sort_unstable();
-        // A sort permutes, and a key is followed by its own index.
-        Self(order.into_par_iter().with_min_len(1 << 10).map(|keyed| keyed as u32).collect())
+    /// `0..n` by ascending key, equal keys in their order. `fill` fills in the keys of a range, which are at most `most`.
+    ///
+    /// Sorted in two steps, chunks into buckets by the highest bits of keys and then each bucket, which is in cache.
+    pub(crate) fn by_key(n: usize, most: u32, fill: impl Fn(Range<usize>, &mut [u32]) + Sync) -> Self {
+        const CHUNK: usize = 1 << 14;
+        const BUCKET_BITS: u32 = 10;
+        const BUCKETS: usize = 1 << BUCKET_BITS;
+        // Larger than this, a bucket is sorted by several threads: all keys may be alike.
+        const LARGE: usize = 1 << 16;
+        let shift = (u32::BITS - most.leading_zeros()).saturating_sub(BUCKET_BITS);
+        if n <= CHUNK {
+            let mut keys = vec![0; n];
+            fill(0..n, &mut keys);
+            let mut entries: Vec<u64> = (0..).zip(keys).map(|(index, key)| u64::from(key) << 32 | index).collect();
+            entries.sort_unstable();
+            return Self(entries.into_iter().map(|entry| entry as u32).collect());
+        }
+        let bucket = |entry: u64| (entry >> 32 >> shift) as usize;
+        // Keys before their indices, so that no two are equal; each chunk by bucket.
+        let mut entries = vec![0u64; n];
+        let ends: Vec<[u32; BUCKETS]> = entries
+            .par_chunks_mut(CHUNK)
+            .enumerate()
+            .map_init(
+                || (vec![0u32; CHUNK], vec![0u64; CHUNK]),
+                |(keys, scratch), (chunk, entries)| {
+                    let (first, keys) = (chunk * CHUNK, &mut keys[..entries.len()]);
+                    fill(first..first + entries.len(), keys);
+                    let mut ends = [0u32; BUCKETS];
+                    let scratch = &mut scratch[..entries.len()];
+                    for ((entry, &key), index) in scratch.iter_mut().zip(&*keys).zip(first..) {
+                        *entry = u64::from(key) << 32 | index as u64;
+                        ends[bucket(*entry)] += 1;
+                    }
+                    let mut sum = 0;
+                    for end in &mut ends {
+                        let count = std::mem::replace(end, sum);
+                        sum += count;
+                    }
+                    // Each bucket's start becomes its end.
+                    for &entry in &*scratch {
+                        let end = &mut ends[bucket(entry)];
+                        entries[*end as usize] = entry;
+                        *end += 1;
+                    }
+                    ends
+                },
+            )
+            .collect();
+        let runs = |bucket: usize| {
+            ends.iter().zip(entries.chunks(CHUNK)).map(move |(ends, entries)| {
+                let start = bucket.checked_sub(1).map_or(0, |before| ends[before]);
+                &entries[start as usize..ends[bucket] as usize]
+            })
+        };
+        let mut order = vec![0u32; n];
+        let (mut rest, mut buckets) = (&mut order[..], Vec::with_capacity(BUCKETS));
+        for bucket in 0..BUCKETS {
+            let (own, behind) = rest.split_at_mut(runs(bucket).map(<[u64]>::len).sum());
+            buckets.push((bucket, own));
+            rest = behind;
+        }
+        buckets.into_par_iter().for_each_init(Vec::new, |sorted, (bucket, order)| {
+            sorted.clear();
+            runs(bucket).for_each(|run| sorted.extend_from_slice(run));
+            if sorted.len() > LARGE {
+                sorted.par_sort_unstable();
+            } else {
+                sorted.sort_unstable();
+            }
+            order.iter_mut().zip(&*sorted).for_each(|(order, &entry)| *order = entry as u32);
+        });
+        // The runs of a chunk are its entries permuted, and each entry ends in its own index.
+        Self(order)
     }
 
     /// `first`, then the rest of `0..n` in ascending order.
@@ -116,13 +183,16 @@ impl Permutation {
     ///
     /// Where `first` names a number twice or one that is not below `n`.
     pub(crate) fn starting_with(first: &[u32], n: usize) -> Self {
-        let mut seen = vec![false; n];
+        // A bit a number.
+        let mut seen = vec![0u64; n.div_ceil(64)];
         for &row in first {
-            assert!(!std::mem::replace(&mut seen[row as usize], true), "a permutation names a number once");
+            let (word, bit) = (&mut seen[row as usize / 64], 1 << (row % 64));
+            assert!((row as usize) < n && *word & bit == 0, "a permutation names a number once");
+            *word |= bit;
         }
         let mut order = Vec::with_capacity(n);
         order.extend_from_slice(first);
-        order.extend((0..n as u32).filter(|&row| !seen[row as usize]));
+        order.extend((0..n as u32).filter(|&row| seen[row as usize / 64] >> (row % 64) & 1 == 0));
         Self(order)
     }
 

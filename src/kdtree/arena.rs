@@ -66,18 +66,6 @@ impl<T: Element> Arena<T> {
     pub(super) fn leaf_box(&self, leaf: usize) -> (&[T], &[T]) {
         self.boxes[leaf * 2 * self.dims..][..2 * self.dims].split_at(self.dims)
     }
-
-    /// The lowest and the highest coordinates of all points; of no points (+inf, -inf).
-    pub(super) fn bounds(&self) -> (Vec<T>, Vec<T>) {
-        let mut low = vec![T::infinity(); self.dims];
-        let mut high = vec![T::neg_infinity(); self.dims];
-        for leaf in 0..self.leaves() {
-            let (leaf_low, leaf_high) = self.leaf_box(leaf);
-            low.iter_mut().zip(leaf_low).for_each(|(low, &x)| *low = low.min(x));
-            high.iter_mut().zip(leaf_high).for_each(|(high, &x)| *high = high.max(x));
-        }
-        (low, high)
-    }
 }
 
 /// The number of axes: known to the compiler for 2, 3 and 4, a run-time count for the rest.

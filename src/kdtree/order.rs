@@ -1,131 +1,127 @@
 //! Queries in spatial order, so that neighbouring ones find the same leaves in cache and can share a traversal.
 //!
-//! The key of a query is its path through a tree that halves the longest side of the points' bounding box again and again: on
-//! cubes this is the Morton order, on stretched boxes it stays an order of near-cubes.
+//! The key of a query is the leaf that it would lie in, found by a descent of the tree, and then where it lies in that
+//! leaf's box. The tree follows the points, so the order is as fine in a cluster as anywhere; keys cut from the points'
+//! bounding box put a small cluster into one cell, and a search of its points took ten times as long.
 
 use super::arena::{Arena, MAX_DIMS};
 use crate::element::Element;
 use crate::parallel::Permutation;
+use std::ops::Range;
 
-/// Halvings of a key: one bit below `u32`, whose maximum stands for queries without a place.
-const BITS: usize = 31;
+/// Queries that descend together: a step waits for memory, and the steps of different queries do not wait for each other.
+const TOGETHER: usize = 8;
 
-/// Tables of one byte of a coordinate each: up to 32 bits an axis.
-const BYTES: usize = 4;
+/// Halvings of a leaf's box.
+const HALVINGS: usize = 3;
 
-/// Maps coordinates to keys.
-struct Keys<T> {
-    axes: Vec<Axis<T>>,
+/// A query on its way down.
+#[derive(Clone, Copy, Default)]
+struct Descent {
+    node: usize,
+    first_leaf: usize,
+    leaves: usize,
 }
 
-struct Axis<T> {
-    low: T,
-    /// Cells a unit of length.
-    scale: T,
-    /// How often the axis is halved.
-    bits: u32,
-    /// For each byte of the cell's number, lowest first: where its bits go in the key.
-    spread: Vec<[u32; 256]>,
-}
-
-impl<T: Element> Keys<T> {
-    fn new(arena: &Arena<T>) -> Self {
-        let (low, high) = arena.bounds();
-        let mut sides: Vec<f64> = low.iter().zip(&high).map(|(&low, &high)| to_f64(high) - to_f64(low)).collect();
-        let places = places(&mut sides);
-        let axes = places.iter().zip(low.iter().zip(&high)).map(|(places, (&low, &high))| {
-            let side = to_f64(high) - to_f64(low);
-            let cells = 2f64.powi(places.len() as i32) / side;
-            let scale = if cells.is_finite() { T::from_f64(cells).expect("an element") } else { T::zero() };
-            Axis { low, scale, bits: places.len() as u32, spread: spread(places) }
-        });
-        Self { axes: axes.collect() }
-    }
-
-    fn key(&self, query: &[T]) -> u32 {
-        self.axes.iter().zip(query).fold(0, |key, (axis, &x)| {
-            // Casts saturate: what lies outside the box goes to its edge.
-            let cell: u64 = ((x - axis.low) * axis.scale).to_u64().unwrap_or(if x > axis.low { u64::MAX } else { 0 });
-            let cell = cell.min((1 << axis.bits) - 1);
-            axis.spread
-                .iter()
-                .enumerate()
-                .fold(key, |key, (byte, spread)| key | spread[(cell >> (8 * byte)) as usize & 255])
-        })
+impl Descent {
+    /// One step down from a subtree that is not a leaf, without a branch: which way it goes cannot be predicted.
+    #[inline(always)]
+    fn step<T: Element>(&mut self, tree: &Arena<T>, query: &[T]) {
+        let node = tree.nodes[self.node];
+        let right = usize::from(query[node.axis as usize] >= node.split);
+        let left_leaves = self.leaves.div_ceil(2);
+        self.node += 1 + right * (left_leaves - 1);
+        self.first_leaf += right * left_leaves;
+        self.leaves = left_leaves - right * (self.leaves % 2);
     }
 }
 
-fn to_f64<T: Element>(x: T) -> f64 {
-    x.to_f64().expect("an element is an f64")
-}
-
-/// The places of each axis's bits in the key, highest first, where the longest of `sides` is halved each time.
-fn places(sides: &mut [f64]) -> Vec<Vec<usize>> {
-    let mut places = vec![Vec::new(); sides.len()];
-    for place in (0..BITS).rev() {
-        let longest =
-            (1..sides.len()).fold(0, |longest, axis| if sides[axis] > sides[longest] { axis } else { longest });
-        places[longest].push(place);
-        sides[longest] /= 2.0;
+/// The home leaves of finite queries (M, D), M at most [`TOGETHER`].
+fn homes<T: Element>(tree: &Arena<T>, queries: &[T]) -> [usize; TOGETHER] {
+    let mut descents = [Descent { node: 0, first_leaf: 0, leaves: tree.leaves() }; TOGETHER];
+    // All subtrees of a depth have equally many leaves or one more: down to this one they are no leaves.
+    for _ in 0..tree.leaves().ilog2() {
+        for (descent, query) in descents.iter_mut().zip(queries.chunks_exact(tree.dims)) {
+            descent.step(tree, query);
+        }
     }
-    places
+    for (descent, query) in descents.iter_mut().zip(queries.chunks_exact(tree.dims)) {
+        if descent.leaves > 1 {
+            descent.step(tree, query);
+        }
+    }
+    descents.map(|descent| descent.first_leaf)
 }
 
-/// The tables of an axis whose bits, highest first, go to `places`.
-fn spread(places: &[usize]) -> Vec<[u32; 256]> {
-    let place_of = |bit: usize| places.iter().rev().nth(bit).map_or(0, |&place| 1 << place);
-    let bytes = places.len().div_ceil(8).min(BYTES);
-    let table = |byte: usize| {
-        std::array::from_fn(|value| {
-            (0..8).filter(|bit| value >> bit & 1 == 1).fold(0, |key, bit| key | place_of(8 * byte + bit))
-        })
-    };
-    (0..bytes).map(table).collect()
+/// Where a query lies in a leaf's box: the halves along its longest side, and along the axes after that.
+fn place<T: Element>(tree: &Arena<T>, leaf: usize, query: &[T]) -> usize {
+    let (low, high) = tree.leaf_box(leaf);
+    let longer = |a, b| if high[b] - low[b] > high[a] - low[a] { b } else { a };
+    let longest = (1..tree.dims).fold(0, longer);
+    (0..HALVINGS).fold(0, |place, halving| {
+        let axis = (longest + halving) % tree.dims;
+        // Halved before they are added, so that the sum does not overflow.
+        let half = T::from_f64(0.5).expect("an element");
+        place << 1 | usize::from(query[axis] > low[axis] * half + high[axis] * half)
+    })
 }
 
 /// The order in which to search: finite queries in spatial order, then the others. `copy` copies a query.
 pub(super) fn spatial<T: Element>(
-    arena: &Arena<T>,
+    tree: &Arena<T>,
     queries: usize,
     copy: impl Fn(usize, &mut [T]) + Sync,
 ) -> Permutation {
-    let keys = Keys::new(arena);
-    Permutation::by_key(queries, |index| {
-        let mut query = [T::zero(); MAX_DIMS];
-        let query = &mut query[..arena.dims];
-        copy(index, query);
-        if query.iter().all(|x| x.is_finite()) { keys.key(query) } else { u32::MAX }
+    let (leaves, dims) = (tree.leaves(), tree.dims);
+    let absent = (leaves << HALVINGS) as u32;
+    Permutation::by_key(queries, absent, |rows: Range<usize>, keys: &mut [u32]| {
+        if leaves == 0 {
+            keys.fill(absent);
+            return;
+        }
+        for (rows, keys) in rows.step_by(TOGETHER).zip(keys.chunks_mut(TOGETHER)) {
+            let mut block = [T::zero(); TOGETHER * MAX_DIMS];
+            let block = &mut block[..keys.len() * dims];
+            let mut finite = [false; TOGETHER];
+            for (lane, query) in block.chunks_exact_mut(dims).enumerate() {
+                copy(rows + lane, query);
+                finite[lane] = query.iter().all(|x| x.is_finite());
+            }
+            let homes = homes(tree, block);
+            for (lane, (key, query)) in keys.iter_mut().zip(block.chunks_exact(dims)).enumerate() {
+                let at = homes[lane] << HALVINGS | place(tree, homes[lane], query);
+                *key = if finite[lane] { at as u32 } else { absent };
+            }
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kdtree::KdTreeDyn;
+    use ndarray::Array2;
 
+    /// A leaf is the home of its own points, but for those on a split.
     #[test]
-    fn cells_of_a_cube_are_in_morton_order() {
-        let arena = Arena {
-            dims: 3,
-            leaf: 16,
-            rows: 1,
-            points: 1,
-            coordinates: vec![],
-            ids: vec![0; 16],
-            nodes: vec![],
-            boxes: vec![0.0, 0.0, 0.0, 8.0, 8.0, 8.0],
-            torus: None,
-        };
-        let keys = Keys::<f64>::new(&arena);
-        let key = |x, y, z| keys.key(&[x, y, z]) >> (BITS - 3);
-        for octant in 0..8u32 {
-            let corner = [octant >> 2 & 1, octant >> 1 & 1, octant & 1].map(|bit| 1.0 + 6.0 * f64::from(bit));
-            assert_eq!(key(corner[0], corner[1], corner[2]), octant);
+    fn points_are_at_home_where_they_lie() {
+        for n in [1, 16, 17, 33, 48, 100, 1000, 1041] {
+            let points = Array2::from_shape_fn((n, 2), |(row, axis)| [row, row * row % 1021][axis] as f64 + 0.5);
+            let tree = KdTreeDyn::<f64>::builder().leaf_size(16).build_dyn(points.view()).unwrap();
+            for (slot, &row) in tree.arena.ids[..n].iter().enumerate() {
+                let query = points.row(row as usize).to_vec();
+                let home = homes(&tree.arena, &query)[0];
+                let on_split = tree.arena.nodes.iter().any(|node| query[node.axis as usize] == node.split);
+                assert!(home == slot / 16 || on_split, "{n} points, {row} in leaf {} has home {home}", slot / 16);
+            }
         }
-        assert_eq!(key(-1e300, 1e300, f64::MAX), 3, "outside goes to the edge");
     }
 
     #[test]
-    fn stretched_boxes_are_cut_across_their_length() {
-        assert_eq!(places(&mut [8.0, 1.0])[0][..4], [30, 29, 28, 27]);
+    fn absent_queries_are_last() {
+        let tree = KdTreeDyn::<f64>::new(Array2::from_shape_fn((100, 1), |(row, _)| row as f64).view()).unwrap();
+        let queries = [99.0, f64::NAN, 0.0, f64::INFINITY, 64.0];
+        let order = spatial(&tree.arena, 5, |row, query| query[0] = queries[row]);
+        assert_eq!(order.as_slice(), [2, 4, 0, 1, 3]);
     }
 }

@@ -136,9 +136,9 @@ pub(super) fn walk<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
     tile: &mut Tile<'_, T>,
 ) {
     let mut stack = Stack::new(space.whole(dims));
-    let answers = tile.keys.chunks_exact_mut(tile.k).zip(tile.ids.chunks_exact_mut(tile.k));
-    let queries = tile.queries.chunks_exact(dims.count()).zip(tile.bounds);
-    for (index, ((query, &bound), (keys, ids))) in queries.zip(answers).enumerate() {
+    let k = tile.k;
+    for (index, (query, &bound)) in tile.queries.chunks_exact(dims.count()).zip(tile.bounds).enumerate() {
+        let (keys, ids) = (&mut tile.keys[index * k..][..k], &mut tile.ids[index * k..][..k]);
         let best = Best::new(keys, ids, bound, tree.rows as u32);
         let mut nearest = Nearest { best, own: tile.own.map(|own| own[index]) };
         search(s, (dims, norm, space), tree, query, &mut nearest, &mut stack);
