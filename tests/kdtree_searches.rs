@@ -86,7 +86,8 @@ fn every_radius() {
             for (by_distance, geometry) in [false, true].into_iter().flat_map(|by| geometries().map(move |g| (by, g))) {
                 for cloud in [Cloud::Uniform, Cloud::Lattice, Cloud::Huge, Cloud::Subnormal] {
                     let case = Case { cloud, double: each, ..Case::default() };
-                    SearchCase { case, radius, each, by_distance, squared: by_distance, ..geometry.clone() }.check(level);
+                    SearchCase { case, radius, each, by_distance, squared: by_distance, ..geometry.clone() }
+                        .check(level);
                 }
             }
         }
