@@ -47,6 +47,7 @@ KERNELS = {
     ("kdtree", "walk"): Kernel("vsub{p}"),
     ("kdtree", "packet"): Kernel("vmul{p}"),
     ("kdtree", "ball"): Kernel("vsub{p}"),
+    ("kdtree", "sort"): Kernel(r"vp?cmp\w+"),
 }
 
 REGISTER = {"V3": "%ymm", "V4": "%zmm"}

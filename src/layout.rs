@@ -2,6 +2,7 @@
 
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::simd::prefetch;
 use ndarray::{ArrayView, ArrayViewD, Axis, Dimension};
 use std::borrow::Cow;
 
@@ -18,6 +19,14 @@ impl<'a, T: Element> Rows<'a, T> {
         match view.as_slice() {
             Some(dense) => Self::Dense(dense),
             None => Self::Strided(view.view().into_dyn()),
+        }
+    }
+
+    /// Asks for a row of `width` cells ahead of its use, where it is cheap to say where it lies.
+    #[inline]
+    pub(crate) fn prefetch(&self, row: usize, width: usize) {
+        if let Self::Dense(cells) = self {
+            prefetch(&cells[row * width..][..width]);
         }
     }
 

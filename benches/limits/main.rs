@@ -18,6 +18,7 @@ mod gather;
 mod gather_reduce;
 mod gather_segment;
 mod kdtree;
+mod kdtree_more;
 mod measure;
 mod memory;
 #[path = "../random.rs"]
@@ -41,4 +42,5 @@ fn main() {
     gather_reduce::report(&suite);
     gather_segment::report(&suite);
     kdtree::report(&suite);
+    kdtree_more::report(&suite);
 }

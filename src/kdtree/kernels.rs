@@ -4,7 +4,7 @@ use super::arena::{Arena, Counted, Fixed, dims};
 use super::metric::{L1, L2, Linf, Metric};
 use super::partition::{self, Points};
 use super::periodic::{Open, Within};
-use super::{packet, walk};
+use super::{packet, rank, walk};
 use crate::element::Element;
 use crate::simd::{Level, at};
 
@@ -63,6 +63,9 @@ pub trait Kernels: Element {
     /// All points within the bound of each query. Returns the number of queries answered; where the room for hits is too
     /// small for the next one's, its count says how many they are.
     fn ball(level: Level, tree: &Arena<Self>, metric: Metric, tile: &mut RadiusTile<'_, Self>) -> usize;
+
+    /// [`rank::sort`].
+    fn sort(level: Level, hits: &mut [Hit<Self>], counts: &[usize], by_distance: bool);
 }
 
 /// Runs a kernel with the number of axes, the metric and the space as types: `geometry!(tree, metric, |g| kernel(g))`.
@@ -108,6 +111,9 @@ macro_rules! kernels {
         }
         fn ball(level: Level, tree: &Arena<$t>, metric: Metric, tile: &mut RadiusTile<'_, $t>) -> usize {
             geometry!(tree, metric, |geometry| at!(level, |s| walk::ball(s, geometry, tree, tile)))
+        }
+        fn sort(level: Level, hits: &mut [Hit<$t>], counts: &[usize], by_distance: bool) {
+            at!(level, |s| rank::sort(s, hits, counts, by_distance));
         }
     })* };
 }

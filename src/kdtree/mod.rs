@@ -21,7 +21,7 @@
 //!
 //! `arena` is the tree as flat arrays, `build` fills it by `partition`; `metric` and `periodic` are the geometry, as types
 //! of kernels, `bound` turns distances into keys. `queries` brings queries in the order that `order` finds, `walk` searches
-//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` choose and write answers where
+//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write answers where
 //! they belong. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`, `search`, `per_query` and
 //! `neighbors` are the public face.
 
@@ -43,6 +43,7 @@ mod per_query;
 mod periodic;
 mod queries;
 mod radius;
+mod rank;
 mod search;
 mod tree;
 mod walk;

@@ -57,13 +57,15 @@ fn homes<T: Element>(tree: &Arena<T>, queries: &[T]) -> [usize; TOGETHER] {
 fn place<T: Element>(tree: &Arena<T>, leaf: usize, query: &[T]) -> usize {
     let (low, high) = tree.leaf_box(leaf);
     let longer = |a, b| if high[b] - low[b] > high[a] - low[a] { b } else { a };
-    let longest = (1..tree.dims).fold(0, longer);
-    (0..HALVINGS).fold(0, |place, halving| {
-        let axis = (longest + halving) % tree.dims;
+    let mut axis = (1..tree.dims).fold(0, longer);
+    let half = T::from_f64(0.5).expect("an element");
+    let mut place = 0;
+    for _ in 0..HALVINGS {
         // Halved before they are added, so that the sum does not overflow.
-        let half = T::from_f64(0.5).expect("an element");
-        place << 1 | usize::from(query[axis] > low[axis] * half + high[axis] * half)
-    })
+        place = place << 1 | usize::from(query[axis] > low[axis] * half + high[axis] * half);
+        axis = if axis + 1 < tree.dims { axis + 1 } else { 0 };
+    }
+    place
 }
 
 /// The order in which to search: finite queries in spatial order, then the others. `copy` copies a query.

@@ -10,6 +10,9 @@ use ndarray::ArrayView2;
 /// From this many queries on, sorting them should pay. An estimate, not measured yet.
 const SORT: usize = 256;
 
+/// Rows of queries lie anywhere, so they are asked for so many ahead.
+const AHEAD: usize = 16;
+
 /// Queries in the order in which they are searched.
 pub(super) struct Queries<'a, T> {
     pub(super) order: Permutation,
@@ -53,6 +56,9 @@ impl<'a, T: Element> Queries<'a, T> {
         let mut queries = vec![T::zero(); rows.len() * dims];
         let mut present = Vec::with_capacity(rows.len());
         for (position, &row) in (first..).zip(rows) {
+            if let (Some(queries), Some(&ahead)) = (&self.rows, rows.get(position - first + AHEAD)) {
+                queries.prefetch(ahead as usize, dims);
+            }
             let query = &mut queries[present.len() * dims..][..dims];
             let is_finite = match &self.rows {
                 Some(rows) => {

@@ -9,6 +9,7 @@ use super::metric::Metric;
 use super::neighbors::RadiusNeighbors;
 use super::per_query::{KeyBounds, PerQuery};
 use super::queries::Queries;
+use super::rank;
 use super::search::{Options, Tuning};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -157,7 +158,7 @@ impl<T: Kernels> Search<'_, '_, T> {
         let order = queries.order.as_slice();
         let tile = |room: &mut Vec<Hit<T>>, (index, rows)| {
             let mut collected = self.collect_tile(queries, index * TILE, rows, room)?;
-            collected.sort(by_distance);
+            collected.sort(self.level, by_distance);
             Ok(collected)
         };
         if parallel {
@@ -246,17 +247,17 @@ impl<T: Kernels> Collected<T> {
     }
 
     /// Sorts the hits of each query.
-    fn sort(&mut self, by_distance: bool) {
+    fn sort(&mut self, level: Level, by_distance: bool) {
+        T::sort(level, &mut self.hits, &self.counts, by_distance);
         let mut rest = &mut self.hits[..];
         for &count in &self.counts {
             let (row, behind) = rest.split_at_mut(count);
-            if by_distance {
-                let order = |hit: &Hit<T>| hit.id;
+            if count > rank::MOST && by_distance {
                 row.sort_unstable_by(|a, b| {
                     let keys = a.key.partial_cmp(&b.key).expect("keys of finite coordinates are numbers");
-                    keys.then(order(a).cmp(&order(b)))
+                    keys.then(a.id.cmp(&b.id))
                 });
-            } else {
+            } else if count > rank::MOST {
                 row.sort_unstable_by_key(|hit| hit.id);
             }
             rest = behind;

@@ -80,7 +80,7 @@ trait Visitor<T> {
     fn worst(&self) -> T;
 
     /// Takes a point whose key does not exceed the [`Visitor::worst`] of a moment ago.
-    fn take(&mut self, key: T, id: u32);
+    fn take<S: Simd>(&mut self, s: S, key: T, id: u32);
 }
 
 /// Keeps the best.
@@ -96,9 +96,9 @@ impl<T: Element> Visitor<T> for Nearest<'_, T> {
         self.best.worst()
     }
     #[inline(always)]
-    fn take(&mut self, key: T, id: u32) {
+    fn take<S: Simd>(&mut self, s: S, key: T, id: u32) {
         if self.own != Some(id) {
-            self.best.offer(key, id);
+            self.best.offer(s, key, id);
         }
     }
 }
@@ -118,7 +118,7 @@ impl<T: Element> Visitor<T> for Ball<'_, T> {
         self.bound
     }
     #[inline(always)]
-    fn take(&mut self, key: T, id: u32) {
+    fn take<S: Simd>(&mut self, _: S, key: T, id: u32) {
         if self.after.is_none_or(|after| id > after) {
             if let Some(hit) = self.hits.get_mut(self.count) {
                 *hit = Hit { key, id };
@@ -227,7 +227,7 @@ fn search<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
                 while near != 0 {
                     let lane = near.trailing_zeros() as usize;
                     near &= near - 1;
-                    visitor.take(keys[lane], ids[first + lane]);
+                    visitor.take(s, keys[lane], ids[first + lane]);
                 }
             }
         }
