@@ -87,7 +87,7 @@ fn messages_name_the_position_and_the_value() {
 /// threads.
 #[test]
 fn the_lowest_bad_limit_is_named() {
-    const ROWS: usize = 300_000;
+    const ROWS: usize = 100_000;
     let (tree, query) = (tree(), Array2::zeros([1, 3]));
     let queries = query.broadcast([ROWS, 3]).unwrap();
     let rows = [0, 1, ROWS / 5 * 2, ROWS / 2 - 1, ROWS / 2, ROWS / 5 * 3, ROWS - 1];
