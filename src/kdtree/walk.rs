@@ -25,6 +25,9 @@ pub(super) struct Subtree<T, C> {
     pub bound: T,
 }
 
+/// The two halves of a subtree.
+pub(super) type Halves<T, C> = (Subtree<T, C>, Subtree<T, C>);
+
 /// The subtrees still to be visited. A descent leaves one behind at every level, and there are fewer than 2^28 leaves.
 pub(super) struct Stack<T, C> {
     subtrees: [Subtree<T, C>; 32],
@@ -61,7 +64,7 @@ impl<T: Element, C: Copy> Stack<T, C> {
 
 /// The two halves of a subtree that is not a leaf, without their bounds.
 #[inline(always)]
-pub(super) fn halves<T: Copy, C: Copy>(subtree: &Subtree<T, C>) -> (Subtree<T, C>, Subtree<T, C>) {
+pub(super) fn halves<T: Copy, C: Copy>(subtree: &Subtree<T, C>) -> Halves<T, C> {
     let left = subtree.leaves.div_ceil(2);
     (
         Subtree { node: subtree.node + 1, leaves: left, ..*subtree },
