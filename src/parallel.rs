@@ -286,7 +286,7 @@ impl<V: Copy> ScatteredRows<'_, V> {
 
     /// Writes the next row.
     pub(crate) fn push(&mut self, row: &[V]) {
-        self.next_row().write_copy_of_slice(row);
+        copy_row(row, self.next_row());
     }
 
     /// Writes the next row, cell by cell.
@@ -299,6 +299,28 @@ impl<V: Copy> ScatteredRows<'_, V> {
     fn finish(self) -> Filled {
         assert_eq!(self.next, self.rows.len(), "every row of a tile is written");
         Filled::scattered(self.written)
+    }
+}
+
+/// Copies a row. A short one is a head and a tail of a fixed length, which may overlap: a few moves where a call of the C
+/// library takes longer than they do.
+#[inline(always)]
+fn copy_row<V: Copy>(row: &[V], cells: &mut [MaybeUninit<V>]) {
+    #[inline(always)]
+    fn ends<V: Copy, const N: usize>(row: &[V], cells: &mut [MaybeUninit<V>]) {
+        let (head, tail) = (row.first_chunk::<N>(), row.last_chunk::<N>());
+        cells[..N].write_copy_of_slice(head.expect("N at least"));
+        let at = cells.len() - N;
+        cells[at..].write_copy_of_slice(tail.expect("N at least"));
+    }
+    assert_eq!(row.len(), cells.len());
+    match row.len() {
+        1 => ends::<V, 1>(row, cells),
+        2..=3 => ends::<V, 2>(row, cells),
+        4..=8 => ends::<V, 4>(row, cells),
+        _ => {
+            cells.write_copy_of_slice(row);
+        }
     }
 }
 

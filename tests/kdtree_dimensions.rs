@@ -99,6 +99,18 @@ fn searches_are_copied() {
     assert_eq!(narrow.within(3.0).knn(query.view(), 2).unwrap().distances, array![[0.25, 2.25]]);
 }
 
+/// A search outlives the bounds that it is given.
+#[test]
+fn searches_are_used_again_with_new_bounds() {
+    let tree = KdTreeDyn::new(array![[0.0], [2.0], [5.0]].view()).unwrap();
+    let (search, query) = (tree.search(), array![[1.5]]);
+    for k in [1, 3] {
+        let radii = search.knn(query.view(), k).unwrap().distances.column(k - 1).to_owned();
+        assert_eq!(search.radius(query.view(), &radii).unwrap().indices.len(), k);
+        assert_eq!(search.within(&radii).knn(query.view(), 3).unwrap().counts(), array![k - 1]);
+    }
+}
+
 #[test]
 fn options_hold_in_space_of_any_number_of_dimensions() {
     let points = array![[0.0f32, 0.0], [f32::NAN, 0.0], [2.0, 0.0]];

@@ -14,11 +14,16 @@ use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
 /// The largest K whose lists are worth keeping in lanes.
 pub(super) const MAX_K: usize = 16;
 
+/// Points of a leaf that are taken at a time: the size of the smallest leaf.
+const CHUNK: usize = 16;
+
 /// The largest number of lanes.
 const MAX_LANES: usize = 16;
 
-/// The rows of the queries' lists in lanes.
-type Lists<T, S> = ([<S as Simd>::V<T>; MAX_K], [IdsOf<T, S>; MAX_K]);
+/// The queries' lists in lanes, of `N` places: the last K are used, the best first, and nothing beats what lies before.
+///
+/// A number of places that the compiler knows, and that is small, keeps the lists in registers while points come in.
+type Lists<T, S, const N: usize> = ([<S as Simd>::V<T>; N], [IdsOf<T, S>; N]);
 
 /// Up to a vector of queries.
 struct Packet<T: Element, S: Simd, A: Dims> {
@@ -57,24 +62,34 @@ impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
 
 #[inline(always)]
 pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
+    match tile.k {
+        1 => packets_in::<T, S, A, 1>(s, dims, tree, tile),
+        2..=5 => packets_in::<T, S, A, 5>(s, dims, tree, tile),
+        _ => packets_in::<T, S, A, MAX_K>(s, dims, tree, tile),
+    }
+}
+
+/// [`packets`] with lists of `N` places.
+#[inline(always)]
+fn packets_in<T: Element, S: Simd, A: Dims, const N: usize>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
     let (d, k) = (dims.count(), tile.k);
     let rows = tile.queries.len() / d;
     let mut stack = Stack::new(dims.all(T::zero()));
-    let mut lists: Lists<T, S> = ([s.splat(T::infinity()); MAX_K], [Ids::all(s, tree.rows as u32); MAX_K]);
+    let mut lists: Lists<T, S, N> = ([s.splat(T::neg_infinity()); N], [Ids::all(s, 0); N]);
     for first in (0..rows).step_by(T::LANES) {
         let rows = first..rows.min(first + T::LANES);
         let own = tile.own.map(|own| &own[rows.clone()]);
         let packet = Packet::<T, S, A>::new(s, dims, &tile.queries[rows.start * d..rows.end * d], own, k);
         let bounds = lanes_of(&tile.bounds[rows.clone()]);
-        lists.0[..k].fill(s.load(&bounds));
-        lists.1[..k].fill(Ids::all(s, tree.rows as u32));
+        lists.0[N - k..].fill(s.load(&bounds));
+        lists.1[N - k..].fill(Ids::all(s, tree.rows as u32));
         let worst =
             bounds[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
         search(s, dims, tree, &packet, worst, &mut stack, &mut lists);
         for place in 0..k {
             let (mut keys, mut ids) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
-            lists.0[place].store(&mut keys);
-            lists.1[place].put(&mut ids);
+            lists.0[N - k + place].store(&mut keys);
+            lists.1[N - k + place].put(&mut ids);
             for (row, (key, id)) in rows.clone().zip(keys.into_iter().zip(ids)) {
                 tile.keys[row * k + place] = key;
                 tile.ids[row * k + place] = id;
@@ -92,14 +107,14 @@ fn lanes_of<T: Element>(values: &[T]) -> [T; MAX_LANES] {
 }
 
 #[inline(always)]
-fn search<T: Element, S: Simd, A: Dims>(
+fn search<T: Element, S: Simd, A: Dims, const N: usize>(
     s: S,
     dims: A,
     tree: &Arena<T>,
     packet: &Packet<T, S, A>,
     mut worst: T,
     stack: &mut Stack<T, A::Axes<T>>,
-    lists: &mut Lists<T, S>,
+    lists: &mut Lists<T, S, N>,
 ) {
     let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
     stack.start(tree, dims.all(T::zero()));
@@ -123,7 +138,7 @@ fn search<T: Element, S: Simd, A: Dims>(
         }
         if visit(s, dims, tree, subtree.first_leaf, packet, lists) {
             let mut keys = [T::zero(); MAX_LANES];
-            lists.0[packet.k - 1].store(&mut keys);
+            lists.0[N - 1].store(&mut keys);
             worst =
                 keys[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
         }
@@ -143,15 +158,15 @@ fn widen<T: Element>(gap: &mut T, other: T) {
 /// Every point meets every query. A sieve of the points by the packet's box, a vector of points at a time, made a search
 /// 1.4 times as long: what it leaves comes in an order that cannot be predicted.
 #[inline(always)]
-fn visit<T: Element, S: Simd, A: Dims>(
+fn visit<T: Element, S: Simd, A: Dims, const N: usize>(
     s: S,
     dims: A,
     tree: &Arena<T>,
     leaf: usize,
     packet: &Packet<T, S, A>,
-    lists: &mut Lists<T, S>,
+    lists: &mut Lists<T, S, N>,
 ) -> bool {
-    let (lanes, k) = (&packet.lanes.as_ref()[..dims.count()], packet.k);
+    let lanes = &packet.lanes.as_ref()[..dims.count()];
     let (low, high) = tree.leaf_box(leaf);
     let bound = keys(
         s,
@@ -160,31 +175,43 @@ fn visit<T: Element, S: Simd, A: Dims>(
         #[inline(always)]
         |axis| gap(s, lanes[axis], low[axis], high[axis]),
     );
-    if bound.le(lists.0[k - 1]).bits() == 0 {
+    if bound.le(lists.0[N - 1]).bits() == 0 {
         return false;
     }
     let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
+    // Many places are memory: only those in use are passed over.
+    let unused = if N == MAX_K { N - packet.k } else { 0 };
     let points = tree.leaf.min(tree.points - leaf * tree.leaf);
     let mut changed = false;
-    for (point, &id) in ids[..points].iter().enumerate() {
-        let mut key = keys(
-            s,
-            L2,
-            dims,
-            #[inline(always)]
-            |axis| lanes[axis] - s.splat(coordinates[axis * tree.leaf + point]),
-        );
-        if key.le(lists.0[k - 1]).bits() == 0 {
-            continue;
+    for first in (0..points).step_by(CHUNK) {
+        let column = |axis: usize| -> &[T; CHUNK] {
+            coordinates[axis * tree.leaf + first..].first_chunk().expect("a leaf is whole chunks")
+        };
+        let mut columns = dims.all(column(0));
+        for axis in 1..dims.count() {
+            columns.as_mut()[axis] = column(axis);
         }
-        changed = true;
-        let mut id = IdsOf::<T, S>::all(s, id);
-        if let Some(own) = packet.own {
-            let other = id.below(own).or(own.below(id));
-            key = Vector::select(other, key, s.splat(T::infinity()));
-            id = Ids::choose(other, id, Ids::all(s, u32::MAX));
+        let (columns, ids) = (columns.as_ref(), ids[first..].first_chunk::<CHUNK>().expect("a leaf is whole chunks"));
+        for point in 0..CHUNK.min(points - first) {
+            let mut key = keys(
+                s,
+                L2,
+                dims,
+                #[inline(always)]
+                |axis| lanes[axis] - s.splat(columns[axis][point]),
+            );
+            if key.le(lists.0[N - 1]).bits() == 0 {
+                continue;
+            }
+            changed = true;
+            let mut id = IdsOf::<T, S>::all(s, ids[point]);
+            if let Some(own) = packet.own {
+                let other = id.below(own).or(own.below(id));
+                key = Vector::select(other, key, s.splat(T::infinity()));
+                id = Ids::choose(other, id, Ids::all(s, u32::MAX));
+            }
+            insert(key, id, unused, lists);
         }
-        insert(key, id, &mut lists.0[..k], &mut lists.1[..k]);
     }
     changed
 }
@@ -195,23 +222,28 @@ fn gap<T: Element, S: Simd>(s: S, x: S::V<T>, low: T, high: T) -> S::V<T> {
     (s.splat(low) - x).max(x - s.splat(high)).max(s.splat(T::zero()))
 }
 
-/// Puts a point into every lane's list before which it comes, and drops those lists' last entries.
+/// Puts a point into every lane's list before which it comes, and drops those lists' last entries. The first `unused` places
+/// are left alone.
 ///
 /// From the last place to the first: an entry moves down where the point comes before the place above. Each comparison
 /// is with the list as it was, so none waits for another.
 #[inline(always)]
-fn insert<T: Element, V: Vector<T>>(key: V, id: V::Ids, keys: &mut [V], ids: &mut [V::Ids]) {
-    let last = keys.len() - 1;
-    let mut enters = before((key, id), (keys[last], ids[last]));
-    for place in (1..=last).rev() {
+fn insert<T: Element, V: Vector<T>, const N: usize>(
+    key: V,
+    id: V::Ids,
+    unused: usize,
+    (keys, ids): &mut ([V; N], [V::Ids; N]),
+) {
+    let mut enters = before((key, id), (keys[N - 1], ids[N - 1]));
+    for place in (unused + 1..N).rev() {
         let (above_key, above_id) = (keys[place - 1], ids[place - 1]);
         let moves = before((key, id), (above_key, above_id));
         keys[place] = V::select(moves, above_key, V::select(enters, key, keys[place]));
         ids[place] = Ids::choose(moves, above_id, Ids::choose(enters, id, ids[place]));
         enters = moves;
     }
-    keys[0] = V::select(enters, key, keys[0]);
-    ids[0] = Ids::choose(enters, id, ids[0]);
+    keys[unused] = V::select(enters, key, keys[unused]);
+    ids[unused] = Ids::choose(enters, id, ids[unused]);
 }
 
 /// Whether the entry `a` comes before `b`, a lane.
