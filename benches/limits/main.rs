@@ -17,6 +17,7 @@
 mod gather;
 mod gather_reduce;
 mod gather_segment;
+mod interpolate;
 mod kdtree;
 mod measure;
 mod memory;
@@ -41,4 +42,5 @@ fn main() {
     gather_reduce::report(&suite);
     gather_segment::report(&suite);
     kdtree::report(&suite);
+    interpolate::report(&suite);
 }
