@@ -77,15 +77,11 @@ impl<'t, T: Real> Interpolate<'t, T> {
     ///
     /// [`Error::Parameter`] where `power` is not finite and greater than 0, or `eps` not finite and at least 0.
     pub fn new(tree: &'t KdTreeDyn<T>, k: usize, power: T, eps: T) -> Result<Self> {
-        let refused = |argument, value: T, expected| {
-            let value = value.to_f64().expect("an element is an f64").to_string();
-            Err(Error::Parameter { argument, value, expected })
-        };
         if !(power.is_finite() && power > T::zero()) {
-            return refused("power", power, "greater than 0");
+            return Err(refused("power", power, "greater than 0"));
         }
         if !(eps.is_finite() && eps >= T::zero()) {
-            return refused("eps", eps, "at least 0");
+            return Err(refused("eps", eps, "at least 0"));
         }
         Ok(Self { search: tree.search(), k, power, eps, fill: T::zero() })
     }
@@ -153,4 +149,9 @@ impl<'t, T: Real> Interpolate<'t, T> {
     ) -> Result<InterpolateGradients<T>> {
         self.at(queries)?.adjoint(grad_y, values)
     }
+}
+
+fn refused<T: Real>(argument: &'static str, value: T, expected: &'static str) -> Error {
+    let value = value.to_f64().expect("an element is an f64").to_string();
+    Error::Parameter { argument, value, expected }
 }
