@@ -235,7 +235,7 @@ impl Filled {
 
 /// What a tile's cells hold before the kernel runs.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Start {
+pub enum Start {
     /// Nothing: sums start at +0.0.
     Zero,
     /// The caller's values, from which sums start.

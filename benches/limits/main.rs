@@ -17,6 +17,7 @@
 mod gather;
 mod gather_reduce;
 mod gather_segment;
+mod interpolate;
 mod kdtree;
 mod kdtree_more;
 mod measure;
@@ -43,4 +44,5 @@ fn main() {
     gather_segment::report(&suite);
     kdtree::report(&suite);
     kdtree_more::report(&suite);
+    interpolate::report(&suite);
 }

@@ -5,7 +5,9 @@
 //! chunk and sorts it by row. Chunks and blocks are independent, so both steps run in parallel and nothing is shared.
 //! Both are stable: positions ascend within a row, which is the order of the sums.
 
-use super::plan::{ABSENT, Plan};
+use super::plan::{ABSENT, OutOfRange, Plan};
+use crate::error::Result;
+use ndarray::ArrayView2;
 use rayon::prelude::*;
 
 /// Positions of a chunk: their keys and places fit in a level-two cache.
@@ -22,7 +24,7 @@ struct Entry {
 }
 
 /// Positions by destination row: a compressed sparse row form.
-pub(super) struct Inverse {
+pub(crate) struct Inverse {
     rows: usize,
     per_batch: usize,
     /// (B, N + 1), within the batch.
@@ -33,6 +35,11 @@ pub(super) struct Inverse {
 }
 
 impl Inverse {
+    /// The inverse of one batch of indices below `rows`, all others padding.
+    pub(crate) fn of(indices: &ArrayView2<'_, u32>, rows: usize) -> Result<Self> {
+        Ok(Self::new(&Plan::new("indices", indices, 1, rows, OutOfRange::Skip { fill: 0.0 })?))
+    }
+
     pub(super) fn new(plan: &Plan) -> Self {
         let (rows, per_batch) = (plan.rows, plan.per_batch);
         let mut offsets = vec![0; plan.batches * (rows + 1)];
@@ -60,12 +67,12 @@ impl Inverse {
     }
 
     /// The offsets of a batch's rows, N + 1 of them, into [`Inverse::order`].
-    pub(super) fn offsets(&self, batch: usize) -> &[u32] {
+    pub(crate) fn offsets(&self, batch: usize) -> &[u32] {
         &self.offsets[batch * (self.rows + 1)..][..self.rows + 1]
     }
 
     /// The positions of a batch by row, ascending within a row.
-    pub(super) fn order(&self, batch: usize) -> &[u32] {
+    pub(crate) fn order(&self, batch: usize) -> &[u32] {
         &self.order[batch * self.per_batch..][..self.per_batch]
     }
 }

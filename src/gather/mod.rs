@@ -47,6 +47,7 @@ mod weighted_adjoint;
 pub use choices::Extremum;
 pub use choose::{Extremes, Ties};
 pub use compact::CompactGradient;
+pub(crate) use inverse::Inverse;
 pub(crate) use kernels::Kernels;
 pub use plan::{Index, OutOfRange};
 #[doc(hidden)]

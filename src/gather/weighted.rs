@@ -1,6 +1,7 @@
 //! Weighted sums of gathered rows.
 
 use super::groups::Grouped;
+use super::inverse::Inverse;
 use super::plan::{Index, OutOfRange, Tuning};
 use crate::Real;
 use crate::buffer::{Buffer, Output, Start};
@@ -184,6 +185,11 @@ impl<D: Dimension, X: Dimension> Weighted<D, X> {
         let (x, w) = (dense(&x)?, dense(&w)?);
         let _ = self.grouped.sum(&x, width, Some(&w), false, Output::array(y, Start::Zero));
         Ok(())
+    }
+
+    /// The positions that name each row, built on first need.
+    pub(crate) fn inverse(&self) -> &Inverse {
+        self.grouped.plan.inverse()
     }
 
     /// Checks the shapes of the inputs and returns the channels.

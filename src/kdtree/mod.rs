@@ -1,4 +1,4 @@
-//! Nearest neighbours by a k-d tree, exactly as brute force finds them.
+//! Nearest neighbours by a k-d tree, exactly as brute force finds them, and interpolation between them, with gradients.
 //!
 //! | call | result |
 //! |---|---|
@@ -8,6 +8,8 @@
 //! | [`KdTreeDyn::radius_count`] | how many they are |
 //! | [`KdTreeDyn::pairs_within`] | all pairs of points within a radius of each other |
 //! | [`KdTreeDyn::search`] | the same in another [`Metric`], within a bound, squared, or by distance |
+//! | [`KdTreeDyn::knn_adjoint`], [`KdTreeDyn::knn_self_adjoint`] | gradients of distances to queries and points |
+//! | [`Interpolate`] | values at the points interpolated to queries; its adjoint to values, queries and points |
 //!
 //! [`KdTree`] is the same tree with its number of dimensions in its type. [`Builder`] takes a periodic box.
 //!
@@ -15,25 +17,32 @@
 //!
 //! The tree is a handful of flat arrays, built in place: leaves of 32 points, axis by axis, so that a whole vector of
 //! points is compared with a query at once. Queries are searched in spatial order, whatever order they come in, and
-//! where they are about as dense as the points, a whole vector of queries shares one traversal.
+//! where they are about as dense as the points, a whole vector of queries shares one traversal. An adjoint computes what a
+//! pair of a query and a point adds where it is added, at either end, and keeps nothing of D numbers a pair between the two.
 //!
 //! # How it is laid out
 //!
 //! `arena` is the tree as flat arrays, `build` fills it by `partition`; `metric` and `periodic` are the geometry, as types
 //! of kernels, `bound` turns distances into keys. `queries` brings queries in the order that `order` finds, `walk` searches
 //! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write answers where
-//! they belong. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`, `search`, `per_query` and
-//! `neighbors` are the public face.
+//! they belong. `gradient` adds gradients of distances at queries and points, which `by_row` finds by row number; `weights`
+//! turns distances into weights and back. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`,
+//! `search`, `per_query`, `neighbors`, `knn_adjoint`, `interpolate` and `interpolation` are the public face.
 
 mod arena;
 mod best;
 mod bound;
 mod build;
 mod builder;
+mod by_row;
 mod calls;
 mod finite;
+mod gradient;
+mod interpolate;
+mod interpolation;
 mod kernels;
 mod knn;
+mod knn_adjoint;
 mod metric;
 mod neighbors;
 mod order;
@@ -47,9 +56,13 @@ mod rank;
 mod search;
 mod tree;
 mod walk;
+mod weights;
 
 pub use builder::Builder;
 pub(crate) use calls::Calls;
+pub use interpolate::Interpolate;
+pub use interpolation::{InterpolateGradients, Interpolation};
+pub use knn_adjoint::KnnGradients;
 pub use metric::Metric;
 pub use neighbors::{Neighbors, RadiusNeighbors};
 pub use per_query::PerQuery;
