@@ -235,7 +235,7 @@ impl Filled {
 
 /// What a tile's cells hold before the kernel runs.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Start {
+pub enum Start {
     /// Nothing: sums start at +0.0.
     Zero,
     /// The caller's values, from which sums start.
@@ -290,11 +290,11 @@ impl<'a, T: Element> Tile<'a, T> {
         self.at += n;
     }
 
-    /// [`Tile::push`] past the caches; [`Tile::finish`] orders such stores.
+    /// [`Tile::push`] of several vectors past the caches; [`Tile::finish`] orders such stores.
     #[inline(always)]
-    pub(crate) fn push_streamed<V: Vector<T>>(&mut self, v: V) {
-        v.stream(&mut self.cells[self.at..][..T::LANES]);
-        self.at += T::LANES;
+    pub(crate) fn push_streamed<V: Vector<T>, const N: usize>(&mut self, vectors: [V; N]) {
+        V::stream(vectors, &mut self.cells[self.at..][..N * T::LANES]);
+        self.at += N * T::LANES;
     }
 
     /// [`Tile::push_slice`] past the caches, for rows of a multiple of 16 bytes.

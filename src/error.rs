@@ -88,6 +88,16 @@ pub enum Error {
         /// The length.
         value: String,
     },
+    /// A number that tells an operator what to compute is not among those that mean something.
+    #[error("{argument} = {value}, expected a number that is finite and {expected}")]
+    Parameter {
+        /// The argument's name.
+        argument: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be besides finite.
+        expected: &'static str,
+    },
     /// The number of dimensions is not supported.
     #[error("{found} dimensions are not supported, 1 to {most} are")]
     Dimensions {

@@ -5,7 +5,9 @@
 //! chunk and sorts it by row. Chunks and blocks are independent, so both steps run in parallel and nothing is shared.
 //! Both are stable: positions ascend within a row, which is the order of the sums.
 
-use super::plan::{ABSENT, Plan};
+use super::plan::{ABSENT, OutOfRange, Plan};
+use crate::error::Result;
+use ndarray::ArrayView2;
 use rayon::prelude::*;
 
 /// Positions of a chunk: their keys and places fit in a level-two cache.
@@ -22,16 +24,22 @@ struct Entry {
 }
 
 /// Positions by destination row: a compressed sparse row form.
-pub(super) struct Inverse {
+pub(crate) struct Inverse {
     rows: usize,
     per_batch: usize,
     /// (B, N + 1), within the batch.
     offsets: Vec<u32>,
     /// (B, M) positions within the batch. Padding is left out, so a batch may end early.
     order: Vec<u32>,
+    in_order: bool,
 }
 
 impl Inverse {
+    /// The inverse of one batch of indices below `rows`, all others padding.
+    pub(crate) fn of(indices: &ArrayView2<'_, u32>, rows: usize) -> Result<Self> {
+        Ok(Self::new(&Plan::new("indices", indices, 1, rows, OutOfRange::Skip { fill: 0.0 })?))
+    }
+
     pub(super) fn new(plan: &Plan) -> Self {
         let (rows, per_batch) = (plan.rows, plan.per_batch);
         let mut offsets = vec![0; plan.batches * (rows + 1)];
@@ -43,22 +51,28 @@ impl Inverse {
                 .enumerate()
                 .for_each(|(batch, (offsets, order))| invert(plan.batch(batch), rows, offsets, order));
         }
-        Self { rows, per_batch, offsets, order }
+        Self { rows, per_batch, offsets, order, in_order: false }
     }
 
     /// The inverse of the positions 0, 1, ... of one batch, which name rows in ascending order, those between `offsets`.
     pub(super) fn of_sorted(offsets: Vec<u32>) -> Self {
         let per_batch = offsets.last().map_or(0, |&last| last as usize);
-        Self { rows: offsets.len() - 1, per_batch, offsets, order: (0..per_batch as u32).collect() }
+        let order = (0..per_batch as u32).collect();
+        Self { rows: offsets.len() - 1, per_batch, offsets, order, in_order: true }
+    }
+
+    /// Whether the positions by row are known to be 0, 1, 2, ...
+    pub(super) fn is_in_order(&self) -> bool {
+        self.in_order
     }
 
     /// The offsets of a batch's rows, N + 1 of them, into [`Inverse::order`].
-    pub(super) fn offsets(&self, batch: usize) -> &[u32] {
+    pub(crate) fn offsets(&self, batch: usize) -> &[u32] {
         &self.offsets[batch * (self.rows + 1)..][..self.rows + 1]
     }
 
     /// The positions of a batch by row, ascending within a row.
-    pub(super) fn order(&self, batch: usize) -> &[u32] {
+    pub(crate) fn order(&self, batch: usize) -> &[u32] {
         &self.order[batch * self.per_batch..][..self.per_batch]
     }
 }

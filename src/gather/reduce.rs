@@ -20,7 +20,7 @@ use crate::parallel::{Cut, for_each_tile};
 use std::ops::Range;
 
 /// Sums of a batch beyond this size are not kept in cache: a few of them share a last-level cache.
-const SLAB_BYTES: usize = 8 << 20;
+pub(super) const SLAB_BYTES: usize = 8 << 20;
 
 /// Bytes of sums that one task of the inverse reduction writes.
 pub(super) const TILE_BYTES: usize = 256 << 10;
@@ -64,7 +64,7 @@ impl<'a, T: Real> Spread<'a, T> {
         if plan.batches * plan.rows == 0 || self.width == 0 {
             return Filled::NOTHING;
         }
-        let inverse = self.product || reduction::<T>(plan, self.width) == Reduction::Inverse;
+        let inverse = self.product || reduction::<T>(plan, self.width, SLAB_BYTES) == Reduction::Inverse;
         match &self.source {
             Rows::Dense(source) if inverse => self.by_inverse(source, out),
             _ => self.by_slab(out),
@@ -119,7 +119,8 @@ impl<'a, T: Real> Spread<'a, T> {
         let traffic = Traffic {
             stream: row_bytes.is_multiple_of(64)
                 && plan.tuning.stream.unwrap_or(plan.batches * plan.rows * row_bytes > STREAM_BYTES),
-            prefetch: plan.tuning.prefetch.unwrap_or(true),
+            // What comes in the order of memory needs no asking.
+            prefetch: plan.tuning.prefetch.unwrap_or(!inverse.is_in_order()),
         };
         let hub = plan.tuning.hub.unwrap_or(HUB);
         for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, rows, tile| {
@@ -127,6 +128,7 @@ impl<'a, T: Real> Spread<'a, T> {
             let (offsets, order) = (inverse.offsets(batch), inverse.order(batch));
             let weights = self.weights.map(|weights| &weights[batch * plan.per_batch..][..plan.per_batch]);
             let terms = match (self.owner, weights) {
+                (Owner::Each, None) if inverse.is_in_order() && !self.product => Terms::InOrder(order.len()),
                 (Owner::Each, None) => Terms::Rows(order),
                 (owner, weights) => Terms::Owned(order, owner, weights),
             };
@@ -150,11 +152,11 @@ impl<'a, T: Real> Spread<'a, T> {
     }
 }
 
-/// How rows of `width` are reduced.
-pub(super) fn reduction<T>(plan: &Plan, width: usize) -> Reduction {
+/// How rows of `width` are reduced, where running sums of `most` bytes a batch stay in cache.
+pub(super) fn reduction<T>(plan: &Plan, width: usize, most: usize) -> Reduction {
     let row_bytes = width * size_of::<T>();
     let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel::<T>(width);
-    let slab = busy && plan.rows * row_bytes <= SLAB_BYTES;
+    let slab = busy && plan.rows * row_bytes <= most;
     plan.tuning.reduction.unwrap_or(if slab { Reduction::Slab } else { Reduction::Inverse })
 }
 

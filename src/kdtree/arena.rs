@@ -7,6 +7,8 @@
 
 use super::periodic::Torus;
 use crate::element::Element;
+use ndarray::Array2;
+use std::sync::OnceLock;
 
 /// The largest number of dimensions.
 pub(super) const MAX_DIMS: usize = 16;
@@ -41,6 +43,8 @@ pub struct Arena<T> {
     pub(super) boxes: Vec<T>,
     /// The periodic box that the points lie in.
     pub(super) torus: Option<Torus<T>>,
+    /// The points by row number, made on first need.
+    pub(super) by_row: OnceLock<Array2<T>>,
 }
 
 impl<T: Element> Arena<T> {

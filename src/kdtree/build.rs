@@ -13,6 +13,7 @@ use crate::layout::Rows;
 use crate::simd::Level;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// Subtrees below this many points are built by one thread.
 const PARALLEL_POINTS: usize = 8192;
@@ -41,6 +42,7 @@ pub(super) fn build<T: Kernels>(
         nodes: allocate(leaves.saturating_sub(1), Node { split: T::zero(), axis: 0 })?,
         boxes: allocate(leaves * 2 * dims, T::zero())?,
         torus,
+        by_row: OnceLock::new(),
     };
     if len == 0 {
         return Ok(arena);
@@ -51,7 +53,7 @@ pub(super) fn build<T: Kernels>(
     Ok(arena)
 }
 
-fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
+pub(super) fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
     let mut memory = Vec::new();
     memory.try_reserve_exact(len).map_err(|_| Error::Allocation { bytes: len.saturating_mul(size_of::<V>()) })?;
     memory.resize(len, value);

@@ -6,16 +6,19 @@
 use super::arena::Arena;
 use super::build::build;
 use super::kernels::Kernels;
+use super::knn_adjoint::{Inputs, KnnGradients};
 use super::metric::Metric;
 use super::neighbors::{Neighbors, RadiusNeighbors};
 use super::per_query::PerQuery;
 use super::periodic::Torus;
 use super::queries::Queries;
 use super::search::{Options, Tuning};
-use super::{finite, knn, radius};
+use super::tree::KdTreeDyn;
+use super::{finite, knn, knn_adjoint, radius};
+use crate::buffer::Start;
 use crate::error::Result;
 use crate::simd::Level;
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
 
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
@@ -96,6 +99,46 @@ calls! {
         r: Self
     ) -> Result<Array2<u32>> {
         radius::pairs_within(tree, level, tuning, metric, r)
+    }
+
+    /// [`knn_adjoint::knn_adjoint`].
+    fn knn_adjoint(
+        tree: &KdTreeDyn<Self>,
+        options: &Options<'_, Self>,
+        inputs: &Inputs<'_, '_, Self>
+    ) -> Result<KnnGradients<Self>> {
+        knn_adjoint::knn_adjoint(tree, options, inputs)
+    }
+
+    /// [`knn_adjoint::knn_adjoint_from`].
+    fn knn_adjoint_from(
+        tree: &KdTreeDyn<Self>,
+        options: &Options<'_, Self>,
+        inputs: &Inputs<'_, '_, Self>,
+        outputs: (ArrayViewMut2<'_, Self>, ArrayViewMut2<'_, Self>),
+        start: Start
+    ) -> Result<()> {
+        knn_adjoint::knn_adjoint_from(tree, options, inputs, outputs, start)
+    }
+
+    /// [`knn_adjoint::knn_self_adjoint`].
+    fn knn_self_adjoint(
+        tree: &KdTreeDyn<Self>,
+        options: &Options<'_, Self>,
+        inputs: &Inputs<'_, '_, Self>
+    ) -> Result<Array2<Self>> {
+        knn_adjoint::knn_self_adjoint(tree, options, inputs)
+    }
+
+    /// [`knn_adjoint::knn_self_adjoint_from`].
+    fn knn_self_adjoint_from(
+        tree: &KdTreeDyn<Self>,
+        options: &Options<'_, Self>,
+        inputs: &Inputs<'_, '_, Self>,
+        grad_points: ArrayViewMut2<'_, Self>,
+        start: Start
+    ) -> Result<()> {
+        knn_adjoint::knn_self_adjoint_from(tree, options, inputs, grad_points, start)
     }
 
     /// [`PerQuery::check`].

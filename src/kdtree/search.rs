@@ -56,8 +56,8 @@ pub struct Options<'a, T> {
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Search<'a, T> {
-    tree: &'a KdTreeDyn<T>,
-    options: Options<'a, T>,
+    pub(super) tree: &'a KdTreeDyn<T>,
+    pub(super) options: Options<'a, T>,
 }
 
 impl<'a, T: Real> Search<'a, T> {
@@ -163,7 +163,7 @@ impl<'a, T: Real> Search<'a, T> {
         T::pairs_within(arena, *level, *tuning, self.options.metric, r)
     }
 
-    fn check_queries(&self, queries: &ArrayView2<'_, T>) -> Result<()> {
+    pub(super) fn check_queries(&self, queries: &ArrayView2<'_, T>) -> Result<()> {
         check_columns("queries", queries, self.tree.dims())?;
         let rows = queries.nrows();
         if rows > MAX_ROWS {
