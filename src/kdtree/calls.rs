@@ -5,6 +5,7 @@
 
 use super::arena::Arena;
 use super::build::build;
+use super::interpolation::{InterpolateGradients, Interpolation};
 use super::kernels::Kernels;
 use super::knn_adjoint::{Inputs, KnnGradients};
 use super::metric::Metric;
@@ -14,6 +15,7 @@ use super::periodic::Torus;
 use super::queries::Queries;
 use super::search::{Options, Tuning};
 use super::tree::KdTreeDyn;
+use super::weights::Weighing;
 use super::{finite, knn, knn_adjoint, radius};
 use crate::buffer::Start;
 use crate::error::Result;
@@ -21,13 +23,13 @@ use crate::simd::Level;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
 
 macro_rules! calls {
-    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+    ($($(#[$doc:meta])* fn $name:ident$(<$life:lifetime>)?($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
         /// The calls of this family.
         pub trait Calls: Kernels {
-            $($(#[$doc])* fn $name($($argument: $type),*) -> $result;)*
+            $($(#[$doc])* fn $name$(<$life>)?($($argument: $type),*) -> $result;)*
         }
-        calls!(@of f32 { $(fn $name($($argument: $type),*) -> $result $body)* });
-        calls!(@of f64 { $(fn $name($($argument: $type),*) -> $result $body)* });
+        calls!(@of f32 { $(fn $name$(<$life>)?($($argument: $type),*) -> $result $body)* });
+        calls!(@of f64 { $(fn $name$(<$life>)?($($argument: $type),*) -> $result $body)* });
     };
     (@of $t:ty { $($functions:tt)* }) => { impl Calls for $t { $($functions)* } };
 }
@@ -139,6 +141,63 @@ calls! {
         start: Start
     ) -> Result<()> {
         knn_adjoint::knn_self_adjoint_from(tree, options, inputs, grad_points, start)
+    }
+
+    /// [`Interpolation::new`].
+    fn interpolation<'t>(
+        tree: &'t KdTreeDyn<Self>,
+        options: &Options<'_, Self>,
+        k: usize,
+        weighing: Weighing<Self>,
+        fill: Self,
+        queries: &ArrayView2<'_, Self>
+    ) -> Result<Interpolation<'t, Self>> {
+        Interpolation::new(tree, options, k, weighing, fill, queries)
+    }
+
+    /// [`Interpolation::run_forward`].
+    fn interpolation_forward(
+        of: &Interpolation<'_, Self>,
+        values: &ArrayView2<'_, Self>
+    ) -> Result<Array2<Self>> {
+        of.run_forward(values)
+    }
+
+    /// [`Interpolation::run_forward_into`].
+    fn interpolation_forward_into(
+        of: &Interpolation<'_, Self>,
+        values: &ArrayView2<'_, Self>,
+        y: ArrayViewMut2<'_, Self>
+    ) -> Result<()> {
+        of.run_forward_into(values, y)
+    }
+
+    /// [`Interpolation::run_adjoint`].
+    fn interpolation_adjoint(
+        of: &Interpolation<'_, Self>,
+        grad_y: &ArrayView2<'_, Self>,
+        values: &ArrayView2<'_, Self>
+    ) -> Result<InterpolateGradients<Self>> {
+        of.run_adjoint(grad_y, values)
+    }
+
+    /// [`Interpolation::run_adjoint_from`].
+    fn interpolation_adjoint_from(
+        of: &Interpolation<'_, Self>,
+        grad_y: &ArrayView2<'_, Self>,
+        values: &ArrayView2<'_, Self>,
+        outputs: [ArrayViewMut2<'_, Self>; 3],
+        start: Start
+    ) -> Result<()> {
+        of.run_adjoint_from(grad_y, values, outputs, start)
+    }
+
+    /// [`Interpolation::run_adjoint_values`].
+    fn interpolation_adjoint_values(
+        of: &Interpolation<'_, Self>,
+        grad_y: &ArrayView2<'_, Self>
+    ) -> Result<Array2<Self>> {
+        of.run_adjoint_values(grad_y)
     }
 
     /// [`PerQuery::check`].

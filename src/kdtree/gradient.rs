@@ -224,7 +224,11 @@ impl<T: Element> Pairs<'_, T> {
 }
 
 /// (M, D) the caller's queries as the tree knows them; rows of NaN where they are not finite.
-pub(super) fn located<'a, T: Element>(tree: &Arena<T>, queries: &'a ArrayView2<'_, T>, finite: bool) -> Result<Cow<'a, [T]>> {
+pub(super) fn located<'a, T: Element>(
+    tree: &Arena<T>,
+    queries: &'a ArrayView2<'_, T>,
+    finite: bool,
+) -> Result<Cow<'a, [T]>> {
     if let (Some(dense), None, true) = (queries.as_slice(), &tree.torus, finite) {
         return Ok(Cow::Borrowed(dense));
     }

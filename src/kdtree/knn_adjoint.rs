@@ -254,7 +254,8 @@ impl<'a, T: Element> Checked<'a, T> {
                 bound: arena.rows,
             });
         }
-        let queries = inputs.queries.map_or(Ok(Cow::Borrowed(points)), |queries| located(arena, queries, !tree.absent))?;
+        let queries =
+            inputs.queries.map_or(Ok(Cow::Borrowed(points)), |queries| located(arena, queries, !tree.absent))?;
         let inverse = Inverse::of(inputs.indices, arena.rows)?;
         Ok(Self { queries, points, indices, grads: dense(inputs.grad_distances)?, inverse })
     }

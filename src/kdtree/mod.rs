@@ -8,6 +8,8 @@
 //! | [`KdTreeDyn::radius_count`] | how many they are |
 //! | [`KdTreeDyn::pairs_within`] | all pairs of points within a radius of each other |
 //! | [`KdTreeDyn::search`] | the same in another [`Metric`], within a bound, squared, or by distance |
+//! | [`KdTreeDyn::knn_adjoint`], [`KdTreeDyn::knn_self_adjoint`] | gradients of distances to queries and points |
+//! | [`Interpolate`] | values at the points interpolated to queries; its adjoint to values, queries and points |
 //!
 //! [`KdTree`] is the same tree with its number of dimensions in its type. [`Builder`] takes a periodic box.
 //!
@@ -29,11 +31,13 @@ mod arena;
 mod best;
 mod bound;
 mod build;
-mod by_row;
 mod builder;
+mod by_row;
 mod calls;
 mod finite;
 mod gradient;
+mod interpolate;
+mod interpolation;
 mod kernels;
 mod knn;
 mod knn_adjoint;
@@ -50,9 +54,12 @@ mod rank;
 mod search;
 mod tree;
 mod walk;
+mod weights;
 
 pub use builder::Builder;
 pub(crate) use calls::Calls;
+pub use interpolate::Interpolate;
+pub use interpolation::{InterpolateGradients, Interpolation};
 pub use knn_adjoint::KnnGradients;
 pub use metric::Metric;
 pub use neighbors::{Neighbors, RadiusNeighbors};

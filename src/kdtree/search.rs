@@ -177,7 +177,7 @@ impl<'a, T: Real> Search<'a, T> {
         Ok(())
     }
 
-    fn check_within(&self, queries: usize) -> Result<()> {
+    pub(super) fn check_within(&self, queries: usize) -> Result<()> {
         self.options.within.as_ref().map_or(Ok(()), |within| T::check(within, "within", queries))
     }
 }
