@@ -60,7 +60,7 @@ fn a_mesh_that_is_its_own_mirror_image() {
 fn a_depth_frame() {
     let Some(points) = files::office() else { return };
     let builder = Builder::default().non_finite_is_absent();
-    check(&points, 20, builder);
+    check(&points, 20, builder.clone());
     let tree: KdTree<f32, 3> = builder.build(points.view()).unwrap();
     let seen = points.map_axis(Axis(1), |row| row.iter().all(|x| x.is_finite()));
     assert_eq!(tree.knn_self(3).unwrap().counts(), seen.mapv(|seen| if seen { 3 } else { 0 }));

@@ -18,8 +18,9 @@ use std::num::NonZero;
 const K: usize = 5;
 
 pub fn report(suite: &Suite) {
-    for points in [1_000_000, 14_000_000] {
-        single(suite, points);
+    single(suite, 1_000_000);
+    if suite.names("14000000") {
+        single(suite, 14_000_000);
     }
     double(suite, 1_000_000);
 }

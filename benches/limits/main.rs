@@ -17,7 +17,9 @@
 mod gather;
 mod gather_reduce;
 mod gather_segment;
+mod interpolate;
 mod kdtree;
+mod kdtree_more;
 mod measure;
 mod memory;
 #[path = "../random.rs"]
@@ -41,4 +43,6 @@ fn main() {
     gather_reduce::report(&suite);
     gather_segment::report(&suite);
     kdtree::report(&suite);
+    kdtree_more::report(&suite);
+    interpolate::report(&suite);
 }

@@ -23,6 +23,11 @@ impl Suite {
         self.words.is_empty() || self.words.iter().any(|word| job.contains(word.as_str()))
     }
 
+    /// Whether the user named this word: what takes minutes runs only then.
+    pub fn names(&self, word: &str) -> bool {
+        self.words.iter().any(|own| own.contains(word))
+    }
+
     /// A size for this run: the real one, or one that is done in a moment.
     pub fn size(&self, n: usize) -> usize {
         if self.quick { n.div_ceil(64) } else { n }

@@ -1,9 +1,13 @@
 //! The k best neighbours of one query so far, by (key, row number).
 
 use crate::element::Element;
+use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
 
-/// From this many neighbours on, a heap beats a sorted list.
-const HEAP: usize = 32;
+/// Beyond this many neighbours, a heap beats a sorted list.
+const HEAP: usize = 256;
+
+/// Beyond this many, at least a vector, the place in a sorted list is found a vector at a time and the rest moved at once.
+const LINEAR: usize = 24;
 
 /// The best so far, in the caller's memory: sorted, or beyond [`HEAP`] a heap with the worst first.
 pub(super) struct Best<'a, T> {
@@ -36,7 +40,7 @@ impl<'a, T: Element> Best<'a, T> {
 
     /// Takes a point in if it is among the best.
     #[inline(always)]
-    pub(super) fn offer(&mut self, key: T, id: u32) {
+    pub(super) fn offer<S: Simd>(&mut self, s: S, key: T, id: u32) {
         if self.heap {
             if self.before((key, id), 0) {
                 self.sift((key, id), self.keys.len());
@@ -47,6 +51,14 @@ impl<'a, T: Element> Best<'a, T> {
         if !self.before((key, id), at) {
             return;
         }
+        if at >= LINEAR {
+            let place = self.rank(s, (key, id));
+            self.keys.copy_within(place..at, place + 1);
+            self.ids.copy_within(place..at, place + 1);
+            self.keys[place] = key;
+            self.ids[place] = id;
+            return;
+        }
         while at > 0 && self.before((key, id), at - 1) {
             self.keys[at] = self.keys[at - 1];
             self.ids[at] = self.ids[at - 1];
@@ -54,6 +66,23 @@ impl<'a, T: Element> Best<'a, T> {
         }
         self.keys[at] = key;
         self.ids[at] = id;
+    }
+
+    /// How many entries of a list of at least a vector come before the entry `a`, counted a vector at a time: no
+    /// comparison is branched on.
+    #[inline(always)]
+    fn rank<S: Simd>(&self, s: S, a: (T, u32)) -> usize {
+        let (key, id) = (s.splat(a.0), IdsOf::<T, S>::all(s, a.1));
+        let mut rank = 0;
+        for first in (0..self.keys.len()).step_by(T::LANES) {
+            // The last vector starts early and leaves out the entries that were counted.
+            let at = first.min(self.keys.len() - T::LANES);
+            let other: S::V<T> = s.load(&self.keys[at..]);
+            let lower = IdsOf::<T, S>::read(s, &self.ids[at..]).below(id);
+            let before = other.lt(key).or(other.le(key).and(lower)).bits();
+            rank += (before >> (first - at)).count_ones() as usize;
+        }
+        rank
     }
 
     /// Puts an entry in the place of the root of the heap of the first `n`.

@@ -8,7 +8,7 @@
 
 use super::arena::{Arena, Dims, Node};
 use super::metric::{Norm, key, magnitudes};
-use super::walk::{Subtree, halves};
+use super::walk::{Halves, Subtree, halves};
 use crate::element::Element;
 use crate::simd::{Simd, Vector};
 
@@ -50,7 +50,7 @@ pub(super) trait Space<T: Element>: Copy {
         subtree: &Subtree<T, Self::Cell<A>>,
         node: Node<T>,
         query: &[T],
-    ) -> (Subtree<T, Self::Cell<A>>, Subtree<T, Self::Cell<A>>);
+    ) -> Halves<T, Self::Cell<A>>;
 
     /// The differences from a query to points on an axis, a lane; their signs mean nothing.
     fn differences<S: Simd>(self, s: S, axis: usize, query: S::V<T>, points: S::V<T>) -> S::V<T>;
@@ -77,7 +77,7 @@ impl<T: Element> Space<T> for Open {
         subtree: &Subtree<T, A::Axes<T>>,
         node: Node<T>,
         query: &[T],
-    ) -> (Subtree<T, A::Axes<T>>, Subtree<T, A::Axes<T>>) {
+    ) -> Halves<T, A::Axes<T>> {
         let axis = node.axis as usize;
         let gap = query[axis] - node.split;
         let (left, right) = halves(subtree);
@@ -137,7 +137,7 @@ impl<T: Element> Space<T> for Within<'_, T> {
         subtree: &Subtree<T, A::Axes<Interval<T>>>,
         node: Node<T>,
         query: &[T],
-    ) -> (Subtree<T, A::Axes<Interval<T>>>, Subtree<T, A::Axes<Interval<T>>>) {
+    ) -> Halves<T, A::Axes<Interval<T>>> {
         let axis = node.axis as usize;
         let (mut left, mut right) = halves(subtree);
         left.cell.as_mut()[axis].high = node.split;

@@ -21,7 +21,7 @@ pub(super) fn sort<T: Element, S: Simd>(s: S, hits: &mut [Hit<T>], counts: &[usi
     for &count in counts {
         let run = &mut hits[start..start + count];
         start += count;
-        if count < 2 || count > MOST {
+        if !(2..=MOST).contains(&count) {
             continue;
         }
         let padded = count.next_multiple_of(T::LANES);

@@ -72,7 +72,7 @@ impl<'a, T: Real> Search<'a, T> {
         self
     }
 
-    /// Only neighbours nearer than `bound`, strictly, as SciPy's `distance_upper_bound`: those whose reported distance is
+    /// Only neighbours nearer than `bound`, strictly, as `distance_upper_bound` in `SciPy`: those whose reported distance is
     /// below it. One bound, or one a query; of [`Search::knn_self`] one a point. An infinite bound is no bound. Only
     /// [`Search::knn`] and [`Search::knn_self`] look at it.
     pub fn within(mut self, bound: impl Into<PerQuery<'a, T>>) -> Self {

@@ -25,6 +25,9 @@ pub(super) struct Subtree<T, C> {
     pub bound: T,
 }
 
+/// The two halves of a subtree.
+pub(super) type Halves<T, C> = (Subtree<T, C>, Subtree<T, C>);
+
 /// The subtrees still to be visited. A descent leaves one behind at every level, and there are fewer than 2^28 leaves.
 pub(super) struct Stack<T, C> {
     subtrees: [Subtree<T, C>; 32],
@@ -61,7 +64,7 @@ impl<T: Element, C: Copy> Stack<T, C> {
 
 /// The two halves of a subtree that is not a leaf, without their bounds.
 #[inline(always)]
-pub(super) fn halves<T: Copy, C: Copy>(subtree: &Subtree<T, C>) -> (Subtree<T, C>, Subtree<T, C>) {
+pub(super) fn halves<T: Copy, C: Copy>(subtree: &Subtree<T, C>) -> Halves<T, C> {
     let left = subtree.leaves.div_ceil(2);
     (
         Subtree { node: subtree.node + 1, leaves: left, ..*subtree },
@@ -80,7 +83,7 @@ trait Visitor<T> {
     fn worst(&self) -> T;
 
     /// Takes a point whose key does not exceed the [`Visitor::worst`] of a moment ago.
-    fn take(&mut self, key: T, id: u32);
+    fn take<S: Simd>(&mut self, s: S, key: T, id: u32);
 }
 
 /// Keeps the best.
@@ -96,9 +99,9 @@ impl<T: Element> Visitor<T> for Nearest<'_, T> {
         self.best.worst()
     }
     #[inline(always)]
-    fn take(&mut self, key: T, id: u32) {
+    fn take<S: Simd>(&mut self, s: S, key: T, id: u32) {
         if self.own != Some(id) {
-            self.best.offer(key, id);
+            self.best.offer(s, key, id);
         }
     }
 }
@@ -118,7 +121,7 @@ impl<T: Element> Visitor<T> for Ball<'_, T> {
         self.bound
     }
     #[inline(always)]
-    fn take(&mut self, key: T, id: u32) {
+    fn take<S: Simd>(&mut self, _: S, key: T, id: u32) {
         if self.after.is_none_or(|after| id > after) {
             if let Some(hit) = self.hits.get_mut(self.count) {
                 *hit = Hit { key, id };
@@ -227,7 +230,7 @@ fn search<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
                 while near != 0 {
                     let lane = near.trailing_zeros() as usize;
                     near &= near - 1;
-                    visitor.take(keys[lane], ids[first + lane]);
+                    visitor.take(s, keys[lane], ids[first + lane]);
                 }
             }
         }
