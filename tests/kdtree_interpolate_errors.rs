@@ -104,6 +104,7 @@ fn queries_and_bounds_are_checked_as_in_a_search() {
     for rows in [0, 3, 5] {
         let bounds = Array1::ones(rows);
         let error = shape_error("within", [rows], [4]);
+        let interpolate = Interpolate::new(&tree, 2, 2.0, 0.0).unwrap();
         assert_eq!(interpolate.within(PerQuery::Each(bounds.view())).at(queries.view()).err(), Some(error));
     }
 }

@@ -212,7 +212,7 @@ impl<T: Value> Weighing<T> {
     fn slope(&self, key: T) -> (f64, f64) {
         let (power, eps) = (wide(self.power), wide(self.eps));
         let denominator = self.denominator(key);
-        let value = (self.pow(key, power - 1.0) * power).over(denominator);
+        let value = (self.pow(key, power - 1.0) * Scaled::new(power)).over(denominator);
         let lost = if eps > 0.0 { Scaled::new(3.0 * eta::<T>()).over(denominator) * (power + value) } else { 0.0 };
         let overflow = eps > 0.0 && self.pow(key, power).over(Scaled::new(wide(T::max_value()))) > 0.5;
         let left_out = if overflow { value * eps / wide(T::max_value()) } else { 0.0 };
@@ -224,28 +224,38 @@ impl<T: Value> Weighing<T> {
         let distance = self.pow(neighbor.key, 1.0);
         let widest = widest(&neighbor.differences);
         let of_axis = |(axis, &difference): (usize, &T)| match self.metric {
-            Metric::L2 => {
-                let size = Scaled::new(wide(difference).abs()).over(distance);
-                Direction { value: size * wide(sign(difference)), inverse: Scaled::new(1.0).over(distance) }
-            }
-            Metric::Linf if axis != widest => Direction { value: 0.0, inverse: 0.0 },
-            _ => Direction { value: wide(sign(difference)), inverse: 0.0 },
+            _ if difference == T::zero() => Direction::Still,
+            Metric::L2 => Direction::Slanted(wide(sign(difference)), Scaled::new(wide(difference).abs()), distance),
+            Metric::Linf if axis != widest => Direction::Still,
+            _ => Direction::Straight(wide(sign(difference))),
         };
         neighbor.differences.iter().enumerate().map(of_axis).collect()
     }
 }
 
-/// The derivative of a distance, and what a product that underflows is divided by.
-struct Direction {
-    value: f64,
-    inverse: f64,
+/// The derivative of a distance on an axis.
+enum Direction {
+    Still,
+    /// -1 or 1.
+    Straight(f64),
+    /// A sign, the size of the difference, and what it is divided by.
+    Slanted(f64, Scaled, Scaled),
 }
 
 impl Direction {
+    /// A product with a number that is off by `error`.
     fn times(&self, value: f64, error: f64, eta: f64) -> Near {
-        if self.value == 0.0 {
-            return Near::default();
+        match self {
+            Self::Still => Near::default(),
+            Self::Straight(sign) => Near { value: value * sign, error: error + eta },
+            Self::Slanted(sign, difference, distance) => {
+                let part = |x: f64| (Scaled::new(x) * *difference).over(*distance);
+                // Either product or quotient may come first, and underflow.
+                let lost = eta * (2.0 + value.abs()) + Scaled::new(eta).over(*distance);
+                let size = if value.is_finite() { part(value.abs()) } else { f64::INFINITY };
+                let error = if error.is_finite() { part(error) } else { f64::INFINITY };
+                Near { value: size * value.signum() * sign, error: error + lost }
+            }
         }
-        Near { value: value * self.value, error: error * self.value.abs() + eta * (1.0 + self.inverse) }
     }
 }

@@ -61,10 +61,11 @@ impl Add for Scaled {
     }
 }
 
-impl Mul<f64> for Scaled {
+impl Mul for Scaled {
     type Output = Self;
 
-    fn mul(self, factor: f64) -> Self {
-        Self { mantissa: self.mantissa * factor, exponent: self.exponent }.normal()
+    fn mul(self, other: Self) -> Self {
+        let (mantissa, exponent) = (self.mantissa * other.mantissa, self.exponent + other.exponent);
+        Self { mantissa, exponent }.normal()
     }
 }
