@@ -31,7 +31,7 @@ fn checked(case: Case, geometry: SearchCase, named: Named) -> AdjointCase {
 
 #[test]
 fn random_problems() {
-    levels::each(|level| check_random(500, &adjoints(), |adjoint| adjoint.check(level)));
+    levels::each(|level| check_random(200, &adjoints(), |adjoint| adjoint.check(level)));
 }
 
 #[test]
@@ -79,7 +79,8 @@ fn more_neighbors_than_points_and_bounds_that_leave_rows_empty() {
         for (geometry, bound) in geometries().flat_map(|geometry| Limit::ALL.map(|bound| (geometry.clone(), bound))) {
             let search = SearchCase { bound: Some(bound), each: true, ..geometry };
             checked(Case { points: 4, k: 9, ..Case::default() }, search.clone(), Named::Found).check(level);
-            checked(Case { k: 9, double: true, cloud: Cloud::Lattice, ..Case::default() }, search, Named::Found).check(level);
+            checked(Case { k: 9, double: true, cloud: Cloud::Lattice, ..Case::default() }, search, Named::Found)
+                .check(level);
         }
     });
 }
@@ -115,10 +116,10 @@ fn every_number_of_threads() {
 fn many_queries_and_many_points() {
     levels::each(|level| {
         for (threads, named) in [1, 2, 3, 7].into_iter().zip([Named::Found, Named::Any, Named::Hub, Named::Found]) {
-            let case = Case { threads, points: 3000, queries: 20_000, cloud: Cloud::Clustered, ..Case::default() };
+            let case = Case { threads, points: 2000, queries: 12_000, cloud: Cloud::Clustered, ..Case::default() };
             let search = SearchCase { periodic: Axes::Some, ..SearchCase::default() };
             checked(case.clone(), search.clone(), named).check(level);
-            checked(Case { points: 20_000, queries: 3000, double: true, ..case }, search, named).check(level);
+            checked(Case { points: 12_000, queries: 2000, double: true, ..case }, search, named).check(level);
         }
     });
 }

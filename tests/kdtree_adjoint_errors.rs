@@ -23,7 +23,13 @@ fn ones(shape: [usize; 2]) -> Array2<f32> {
 
 /// Every form of the gradient refuses its inputs alike and writes nothing.
 #[track_caller]
-fn refuses(tree: &KdTreeDyn<f32>, queries: &Array2<f32>, indices: ArrayView2<'_, u32>, grads: &Array2<f32>, error: &Error) {
+fn refuses(
+    tree: &KdTreeDyn<f32>,
+    queries: &Array2<f32>,
+    indices: ArrayView2<'_, u32>,
+    grads: &Array2<f32>,
+    error: &Error,
+) {
     let (search, queries, grads) = (tree.search(), queries.view(), grads.view());
     assert_eq!(search.knn_adjoint(queries, indices, grads).err().as_ref(), Some(error));
     for add in [false, true] {

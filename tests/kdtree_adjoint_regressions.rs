@@ -102,7 +102,8 @@ fn the_lowest_axis_takes_the_gradient_of_the_largest_difference() {
 #[test]
 fn half_of_the_box_away_is_the_unshifted_image() {
     let builder = Builder::default().periodic(&[Some(8.0), None]);
-    for (point, query, image) in [(1.0, 5.0, 4.0), (5.0, 1.0, -4.0), (1.0, 5.5, -3.5), (5.5, 1.0, 3.5), (1.0, 4.5, 3.5)] {
+    for (point, query, image) in [(1.0, 5.0, 4.0), (5.0, 1.0, -4.0), (1.0, 5.5, -3.5), (5.5, 1.0, 3.5), (1.0, 4.5, 3.5)]
+    {
         // Whole boxes away from where they are.
         for boxes in [0.0, 8.0, -24.0] {
             let tree = builder.build_dyn(array![[point - boxes, 0.0]].view()).unwrap();
@@ -174,7 +175,8 @@ fn whole_numbers_have_exact_gradients() {
         // Every gradient is a multiple of its distance.
         assert_eq!(gradients.grad_queries, array![[6.0 - 12.0, -8.0 - 16.0], [3.0 - 9.0 + 6.0, 4.0 - 12.0]]);
         assert_eq!(gradients.grad_points, array![[-3.0, -4.0], [12.0 + 9.0, 16.0 + 12.0], [-6.0 - 6.0, 8.0]]);
-        let gradients = tree.search().squared().knn_adjoint(queries.view(), found.indices.view(), grads.view()).unwrap();
+        let gradients =
+            tree.search().squared().knn_adjoint(queries.view(), found.indices.view(), grads.view()).unwrap();
         let first = [2.0 * (10.0 * 3.0 - 20.0 * 6.0), -2.0 * (10.0 * 4.0 + 20.0 * 8.0)];
         let second = [2.0 * (5.0 * 3.0 - 15.0 * 3.0 + 6.0 * 6.0), 2.0 * (5.0 * 4.0 - 15.0 * 4.0)];
         assert_eq!(gradients.grad_queries, aview2(&[first, second]));

@@ -62,7 +62,13 @@ fn tree(space: &Space<f64>, points: ArrayView2<'_, f64>) -> KdTreeDyn<f64> {
 }
 
 /// In which image and on which side of its query each neighbour is, and on which axis it is farthest: what has a kink.
-fn sides(space: &Space<f64>, metric: Metric, points: &Array2<f64>, queries: &Array2<f64>, indices: &Array2<u32>) -> Vec<u32> {
+fn sides(
+    space: &Space<f64>,
+    metric: Metric,
+    points: &Array2<f64>,
+    queries: &Array2<f64>,
+    indices: &Array2<u32>,
+) -> Vec<u32> {
     let (points, queries) = (space.wrapped(points.view()), space.wrapped(queries.view()));
     let mut sides = indices.iter().copied().collect::<Vec<_>>();
     for ((query, _), &index) in indices.indexed_iter() {
@@ -125,6 +131,7 @@ fn distances_of_points_to_each_other() {
 
 #[test]
 fn interpolation_to_queries_points_and_values() {
+    let (mut checked, mut skipped) = (0, 0);
     let weighings = [(0.5, 0.0), (1.0, 0.3), (2.0, 0.0), (2.0, 1.0), (2.5, 1e-3), (3.0, 0.0), (8.0, 1e-6)];
     for (dims, metric) in [1, 2, 3, 4].into_iter().flat_map(|dims| METRICS.map(|metric| (dims, metric))) {
         for (space, (power, eps)) in spaces(dims).into_iter().flat_map(|s| weighings.map(|w| (s.clone(), w))) {
@@ -148,8 +155,10 @@ fn interpolation_to_queries_points_and_values() {
             };
             let tree = tree(&space, points.view());
             if !at_least(&tree) {
+                skipped += 1;
                 continue;
             }
+            checked += 1;
             let interpolate = Interpolate::new(&tree, 4, power, eps).unwrap().metric(metric);
             let found = interpolate.adjoint(grads.view(), values.view(), queries.view()).unwrap();
             let gradients = [found.grad_queries, found.grad_points, found.grad_values];
@@ -157,6 +166,7 @@ fn interpolation_to_queries_points_and_values() {
             check(&what, &loss, &[queries.clone(), points.clone(), values.clone()], &gradients);
         }
     }
+    assert!(checked > 3 * skipped, "{skipped} skipped, {checked} checked");
 }
 
 /// `<forward(x), y> == <x, adjoint(y)>`, in whole numbers exactly where the weights are powers of two.

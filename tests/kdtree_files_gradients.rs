@@ -29,7 +29,11 @@ fn gradients_over_a_periodic_box_of_water_sum_to_zero() {
             assert_flat("gradient", &gradient, &reference.knn_self(found.indices.view(), grads.view(), &zeros));
             let size: f64 = gradient.iter().map(|x| x.abs()).sum();
             assert!(size > 1000.0);
-            assert!(gradient.sum_axis(Axis(0)).iter().all(|sum| sum.abs() < 1e-13 * size), "{}", gradient.sum_axis(Axis(0)));
+            assert!(
+                gradient.sum_axis(Axis(0)).iter().all(|sum| sum.abs() < 1e-13 * size),
+                "{}",
+                gradient.sum_axis(Axis(0))
+            );
 
             let oxygens = points.slice(s![..;3, ..]);
             let found = search.knn(oxygens, 5).unwrap();
@@ -50,7 +54,9 @@ fn gradients_over_a_periodic_box_of_water_sum_to_zero() {
 fn soil_samples_left_out_one_at_a_time() {
     let (Some(points), Some(zinc)) = (files::meuse(), files::meuse_zinc()) else { return };
     let values = zinc.insert_axis(Axis(1));
-    for (power, eps, metric) in [(2.0, 0.0, Metric::L2), (0.5, 0.0, Metric::L1), (3.0, 1.0, Metric::Linf), (2.5, 0.0, Metric::L2)] {
+    for (power, eps, metric) in
+        [(2.0, 0.0, Metric::L2), (0.5, 0.0, Metric::L1), (3.0, 1.0, Metric::Linf), (2.5, 0.0, Metric::L2)]
+    {
         let weighing = Weighing { metric, power, eps };
         levels::each(|level| {
             let mut errors = 0.0;
@@ -61,7 +67,14 @@ fn soil_samples_left_out_one_at_a_time() {
                 let query = points.slice(s![out..=out, ..]);
                 let at = Interpolate::new(&tree, 12, power, eps).unwrap().metric(metric).at(query).unwrap();
                 let found = at.forward(known.view()).unwrap()[[0, 0]];
-                let expected = interpolated(&weighing, &Space::open(2), others.view(), query, known.view(), &at.neighbors().indices);
+                let expected = interpolated(
+                    &weighing,
+                    &Space::open(2),
+                    others.view(),
+                    query,
+                    known.view(),
+                    &at.neighbors().indices,
+                );
                 assert!(expected.accepts(found), "sample {out} is {found}, not {expected:?}");
                 errors += (found - values[[out, 0]]).powi(2);
             }
@@ -87,7 +100,10 @@ fn interpolated(
     let mut sum = Sum::starting_at(0.0);
     for (weight, &index) in weighing.weights(&keys).iter().zip(indices) {
         let value = values[[index as usize, 0]];
-        sum.add(Near { value: weight.value * value, error: weight.error * value.abs() + f64::EPSILON * weight.value * value.abs() });
+        sum.add(Near {
+            value: weight.value * value,
+            error: weight.error * value.abs() + f64::EPSILON * weight.value * value.abs(),
+        });
     }
     sum.near::<f64>()
 }

@@ -5,8 +5,8 @@ mod common;
 
 use common::adjoint_strategy::absent;
 use common::cloud::Cloud;
-use common::interpolate_case::{InterpolateCase, InterpolateLayout};
-use common::interpolate_strategy::{CHANNELS, EPSILONS, POWERS, interpolations};
+use common::interpolate_case::{EPSILONS, InterpolateCase, InterpolateLayout, POWERS};
+use common::interpolate_strategy::{CHANNELS, interpolations};
 use common::levels;
 use common::limits::Limit;
 use common::neighbors_case::Case;
@@ -24,7 +24,7 @@ fn checked(case: Case, search: SearchCase) -> InterpolateCase {
 
 #[test]
 fn random_problems() {
-    levels::each(|level| check_random(400, &interpolations(), |interpolation| interpolation.check(level)));
+    levels::each(|level| check_random(300, &interpolations(), |interpolation| interpolation.check(level)));
 }
 
 #[test]

@@ -39,14 +39,9 @@ fn assert_names(error: Option<Error>, argument: &str, value: &str) {
 #[test]
 fn a_power_is_finite_and_positive() {
     let (single, double) = (tree::<f32>(), tree::<f64>());
-    for (power, word) in [
-        (0.0, "0"),
-        (-0.0, "-0"),
-        (-1.0, "-1"),
-        (f64::NAN, "NaN"),
-        (f64::INFINITY, "inf"),
-        (f64::NEG_INFINITY, "-inf"),
-    ] {
+    for (power, word) in
+        [(0.0, "0"), (-0.0, "-0"), (-1.0, "-1"), (f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")]
+    {
         assert_names(Interpolate::new(&single, 2, power as f32, 0.0).err(), "power", word);
         assert_names(Interpolate::new(&double, 2, power, 0.0).err(), "power", word);
         // Whatever else is wrong, and where there is nothing to weigh.
@@ -60,7 +55,9 @@ fn a_power_is_finite_and_positive() {
 #[test]
 fn eps_is_finite_and_not_negative() {
     let (single, double) = (tree::<f32>(), tree::<f64>());
-    for (eps, word) in [(-1.0, "-1"), (-0.5, "-0.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")] {
+    for (eps, word) in
+        [(-1.0, "-1"), (-0.5, "-0.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")]
+    {
         assert_names(Interpolate::new(&single, 2, 2.0, eps as f32).err(), "eps", word);
         assert_names(Interpolate::new(&double, 2, 2.0, eps).err(), "eps", word);
     }
@@ -134,20 +131,21 @@ fn wrong_shapes_are_refused_and_nothing_is_written() {
 fn no_gradient_is_written_where_any_shape_is_wrong() {
     let tree = tree::<f32>();
     let at = at(&tree);
-    let check = |grad_y: [usize; 2], values: [usize; 2], gv: [usize; 2], gq: [usize; 2], gp: [usize; 2], error: Error| {
-        let (grad_y, values) = (ones(grad_y), ones(values));
-        for add in [false, true] {
-            let result = untouched(gv, |gv| {
-                untouched(gq, |gq| {
-                    untouched(gp, |gp| match add {
-                        false => at.adjoint_into(grad_y.view(), values.view(), gv, gq, gp),
-                        true => at.adjoint_add(grad_y.view(), values.view(), gv, gq, gp),
+    let check =
+        |grad_y: [usize; 2], values: [usize; 2], gv: [usize; 2], gq: [usize; 2], gp: [usize; 2], error: Error| {
+            let (grad_y, values) = (ones(grad_y), ones(values));
+            for add in [false, true] {
+                let result = untouched(gv, |gv| {
+                    untouched(gq, |gq| {
+                        untouched(gp, |gp| match add {
+                            false => at.adjoint_into(grad_y.view(), values.view(), gv, gq, gp),
+                            true => at.adjoint_add(grad_y.view(), values.view(), gv, gq, gp),
+                        })
                     })
-                })
-            });
-            assert_eq!(result, Err(error.clone()));
-        }
-    };
+                });
+                assert_eq!(result, Err(error.clone()));
+            }
+        };
     for bad in wrong(RESULTS, 2) {
         check(bad, VALUES, VALUES, QUERIES, POINTS, shape_error("grad_y", bad, RESULTS));
     }

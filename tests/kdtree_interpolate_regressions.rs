@@ -167,9 +167,13 @@ fn weights_are_numbers_that_sum_to_one() {
             for (query, weights) in at.weights().outer_iter().enumerate() {
                 let sum = weights.iter().fold(0.0, |sum, &w| sum + w.to_f64().unwrap());
                 let tolerance = 40.0 * T::epsilon().to_f64().unwrap();
-                assert!((sum - 1.0).abs() < tolerance, "{weights:?} sum to {sum} of query {query}, p {power}, eps {eps}");
+                assert!(
+                    (sum - 1.0).abs() < tolerance,
+                    "{weights:?} sum to {sum} of query {query}, p {power}, eps {eps}"
+                );
                 assert!(weights.iter().all(|&w| w >= T::zero() && w <= T::one() + T::epsilon()), "{weights:?}");
-                let ascends = weights.iter().zip(weights.iter().skip(1)).all(|(&a, &b)| b <= a * number(1.0 + tolerance));
+                let ascends =
+                    weights.iter().zip(weights.iter().skip(1)).all(|(&a, &b)| b <= a * number(1.0 + tolerance));
                 assert!(ascends, "{weights:?} do not descend, of query {query}, p {power}, eps {eps}");
             }
             let values = Array2::from_elem([points.nrows(), 2], T::one());

@@ -156,7 +156,8 @@ fn kdtree_adjoint() {
         for (metric, named) in METRICS.into_iter().zip(Named::ALL) {
             for (dims, double, periodic) in [(3, false, Axes::None), (2, true, Axes::All), (7, false, Axes::Some)] {
                 let case = Case { dims, double, points: 30, queries: 17, k: 3, ..Case::default() };
-                let search = SearchCase { case, metric, periodic, squared: double, each: true, ..SearchCase::default() };
+                let search =
+                    SearchCase { case, metric, periodic, squared: double, each: true, ..SearchCase::default() };
                 let search = SearchCase { bound: Some(Limit::Any), ..search };
                 AdjointCase { search, named, ..AdjointCase::default() }.check(level);
             }

@@ -113,7 +113,8 @@ impl AdjointCase {
         let queries = strided(&queries, self.layout.queries, T::zero());
         let owned = queries.view().to_owned();
         let bounds = self.search.bounds(&tree, &owned, &mut random);
-        let search = tree.search().metric(self.search.metric).within(bounds.per_query().unwrap_or(PerQuery::One(T::infinity())));
+        let search =
+            tree.search().metric(self.search.metric).within(bounds.per_query().unwrap_or(PerQuery::One(T::infinity())));
         let search = if self.search.squared { search.squared() } else { search };
         let k = self.search.case.k;
         let of_queries = search.knn(queries.view(), k).expect("the queries are good").indices;

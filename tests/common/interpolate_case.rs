@@ -16,6 +16,9 @@ use ndarray::{Array2, ArrayD, ArrayView2, Ix2};
 use pullback::Level;
 use pullback::kdtree::{Interpolate, Interpolation, PerQuery};
 
+pub const POWERS: [f32; 9] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.0, 8.0, 30.0];
+pub const EPSILONS: [f32; 5] = [0.0, 1e-30, 1e-10, 1e-3, 1.0];
+
 /// The strides of every array.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterpolateLayout {
@@ -80,7 +83,8 @@ impl InterpolateCase {
         let number = |x: f32| T::from_f32(x).expect("an element is an f32");
         let interpolate = Interpolate::new(&scene.tree, self.search.case.k, number(self.power), number(self.eps));
         let interpolate = interpolate.expect("power and eps are good").metric(self.search.metric);
-        let mut draw = |rows| Array2::from_shape_simple_fn([rows, self.channels], || Values::Spread.draw::<T>(&mut scene.random));
+        let mut draw =
+            |rows| Array2::from_shape_simple_fn([rows, self.channels], || Values::Spread.draw::<T>(&mut scene.random));
         let (values, grad_y) = (draw(scene.points.nrows()), draw(scene.queries.nrows()));
         let at = interpolate.at(scene.queries.view()).expect("the queries are good");
         let gradients = at.adjoint(grad_y.view(), values.view()).expect("the shapes are right");
@@ -136,9 +140,8 @@ impl InterpolateCase {
     /// Values and gradients, with NaN where nobody asks.
     fn data<T: Value>(&self, found: &Found<T>, random: &mut Random) -> (Strided<T, Ix2>, Strided<T, Ix2>) {
         let (rows, queries) = (found.groups.rows, found.queries.nrows());
-        let mut draw = |rows, strides| {
-            Strided::new(Ix2(rows, self.channels), strides, || Values::Spread.draw::<T>(random))
-        };
+        let mut draw =
+            |rows, strides| Strided::new(Ix2(rows, self.channels), strides, || Values::Spread.draw::<T>(random));
         let (mut values, mut grad_y) = (draw(rows, self.layout.values), draw(queries, self.layout.grad_y));
         if self.layout.values.broadcast == 0 {
             for row in (0..rows).filter(|row| !found.groups.named.iter().any(|&named| named == Some(*row))) {
@@ -188,9 +191,8 @@ impl InterpolateCase {
         random: &mut Random,
     ) {
         let (layout, channels, groups) = (self.layout, self.channels, &found.groups);
-        let mut start = |rows, columns, strides| {
-            Strided::new(Ix2(rows, columns), strides, || Values::Spread.draw::<T>(random))
-        };
+        let mut start =
+            |rows, columns, strides| Strided::new(Ix2(rows, columns), strides, || Values::Spread.draw::<T>(random));
         let gv = start(groups.rows, channels, layout.y);
         let gq = start(found.queries.nrows(), found.queries.ncols(), layout.grad_queries);
         let gp = start(groups.rows, found.queries.ncols(), layout.grad_points);
@@ -269,7 +271,12 @@ impl<T: Value> Found<T> {
     }
 
     /// The gradients to queries and to points, added to what is there.
-    fn positions(&self, start: [Array2<T>; 2], values: ArrayView2<'_, T>, grad_y: ArrayView2<'_, T>) -> [Array2<Near>; 2] {
+    fn positions(
+        &self,
+        start: [Array2<T>; 2],
+        values: ArrayView2<'_, T>,
+        grad_y: ArrayView2<'_, T>,
+    ) -> [Array2<Near>; 2] {
         let [mut of_queries, mut of_points] = start.map(|start| start.mapv(|x| Sum::starting_at(wide(x))));
         for query in 0..self.queries.nrows() {
             let rows: Vec<usize> = self.neighbors(query).collect();

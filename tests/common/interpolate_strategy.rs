@@ -1,15 +1,13 @@
 //! Random problems for interpolation.
 
 use super::adjoint_strategy::{absent, strides};
-use super::interpolate_case::{InterpolateCase, InterpolateLayout};
+use super::interpolate_case::{EPSILONS, InterpolateCase, InterpolateLayout, POWERS};
 use super::neighbors_case::Case;
 use super::search_case::SearchCase;
 use super::search_strategy::searches;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub const POWERS: [f32; 9] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.0, 8.0, 30.0];
-pub const EPSILONS: [f32; 5] = [0.0, 1e-30, 1e-10, 1e-3, 1.0];
 /// Around the lengths of vectors and their multiples.
 pub const CHANNELS: [usize; 21] = [0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 127, 128, 256];
 
