@@ -3,8 +3,8 @@
 mod common;
 
 use common::cloud::Cloud;
-use common::neighbors::{BruteForce, assert_neighbors, tunings};
 use common::limits::Limits;
+use common::neighbors::{BruteForce, assert_neighbors, tunings};
 use common::random::Random;
 use common::ranges::assert_rows;
 use common::space::{METRICS, Space};
@@ -53,10 +53,8 @@ fn one_search_used_by_many_threads() {
         let brute_force = BruteForce::in_space(space.clone(), points.view()).metric(metric);
         let nearest = brute_force.knn(queries.view(), 5);
         let radii = Limits::Each(nearest.distances.column(3).to_owned());
-        let (bounded, within) = (
-            brute_force.knn_within(queries.view(), 5, &radii),
-            brute_force.radius(queries.view(), &radii, true),
-        );
+        let (bounded, within) =
+            (brute_force.knn_within(queries.view(), 5, &radii), brute_force.radius(queries.view(), &radii, true));
         let pairs = brute_force.pairs_within(0.1);
         levels::each(|level| {
             for tuning in tunings() {

@@ -92,7 +92,8 @@ fn every_point_is_found_once() {
 fn padding_is_no_neighbour() {
     for points in 0..20 {
         let points: Array2<f32> = Cloud::Uniform.points(points, 2, &mut Random::new(3));
-        for space in [Space::periodic(&[Some(0.7); 2], &[0.0; 2]), Space::periodic(&[None, Some(1e30)], &[0.0, -1e30])] {
+        for space in [Space::periodic(&[Some(0.7); 2], &[0.0; 2]), Space::periodic(&[None, Some(1e30)], &[0.0, -1e30])]
+        {
             exact(&space, &points, &array![[0.1, 0.1], [5.0, -3.0]], points.nrows() + 3);
         }
     }

@@ -4,6 +4,7 @@
 
 use arbitrary::Arbitrary;
 use common::limits::Limit;
+use common::neighbors_case::Case;
 use common::search_case::SearchCase;
 use common::space::{Axes, METRICS};
 use kdtree_input::{Input, one_of};
@@ -43,8 +44,10 @@ struct Question {
 }
 
 fuzz_target!(|question: Question| {
+    // All pairs of points are compared.
+    let case = question.tree.case();
     let search = SearchCase {
-        case: question.tree.case(),
+        case: Case { points: case.points % 150, ..case },
         metric: one_of(&METRICS, question.metric),
         periodic: one_of(&[Axes::None, Axes::Some, Axes::All], question.periodic),
         bound: (question.bound % 2 == 1).then(|| one_of(&Limit::ALL, question.bound / 2)),

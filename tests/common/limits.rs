@@ -66,8 +66,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    pub const ALL: [Self; 6] =
-        [Self::Infinite, Self::Zero, Self::Subnormal, Self::Distance, Self::Between, Self::Any];
+    pub const ALL: [Self; 6] = [Self::Infinite, Self::Zero, Self::Subnormal, Self::Distance, Self::Between, Self::Any];
 
     /// A limit for a query with neighbours at some distances, in ascending order.
     pub fn draw<T: Value>(self, distances: &[T], random: &mut Random) -> T {
@@ -81,7 +80,8 @@ impl Limit {
             Self::Distance => random.one_of(&[distance, distance.up(), distance.down().max(T::zero())]),
             Self::Between => distance * T::from_f64(0.7).expect("rounded"),
             Self::Any => {
-                let others = [Self::Infinite, Self::Zero, Self::Subnormal, Self::Distance, Self::Distance, Self::Between];
+                let others =
+                    [Self::Infinite, Self::Zero, Self::Subnormal, Self::Distance, Self::Distance, Self::Between];
                 random.one_of(&others).draw(distances, random)
             }
         }

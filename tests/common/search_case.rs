@@ -133,10 +133,7 @@ impl SearchCase {
 }
 
 /// The distances of each query's neighbours.
-fn sorted<T: Value>(
-    brute_force: &BruteForce<T>,
-    neighbors: impl Iterator<Item = Vec<(T, u32)>>,
-) -> Vec<Vec<T>> {
+fn sorted<T: Value>(brute_force: &BruteForce<T>, neighbors: impl Iterator<Item = Vec<(T, u32)>>) -> Vec<Vec<T>> {
     let distances = |mut neighbors: Vec<(T, u32)>| {
         neighbors.sort_unstable_by(order);
         neighbors.iter().map(|neighbor| brute_force.distance(neighbor)).collect()
