@@ -19,12 +19,11 @@ impl<T: Element> Arena<T> {
     ///
     /// It is made outside any lock: a thread that waits in `get_or_init` while it holds other work of the pool can wait for
     /// itself. A lost race has made the same.
-    pub(super) fn by_row(&self) -> Result<&[T]> {
+    pub(super) fn by_row(&self) -> Result<&Array2<T>> {
         if self.by_row.get().is_none() {
             let _ = self.by_row.set(copy(self)?);
         }
-        let points = self.by_row.get().expect("just set, here or by another thread");
-        Ok(points.as_slice().expect("a buffer is in standard layout"))
+        Ok(self.by_row.get().expect("just set, here or by another thread"))
     }
 }
 

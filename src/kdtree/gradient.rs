@@ -5,19 +5,16 @@
 //! pairs in the order of their positions, so that no sum depends on the number of threads.
 
 use super::arena::{Arena, Dims, dims};
-use super::build::allocate;
 use super::metric::{L1, L2, Linf, Metric, key};
 use super::periodic::Torus;
-use crate::buffer::{Filled, Output, Tile};
+use crate::buffer::{Buffer, Filled, Output, Tile};
 use crate::element::Element;
 use crate::error::Result;
 use crate::gather::Inverse;
-use crate::layout::Rows;
+use crate::layout::{Rows, elements};
 use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
 use crate::simd::prefetch;
-use ndarray::ArrayView2;
-use rayon::prelude::*;
-use std::borrow::Cow;
+use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 
 /// Rows of a gradient that one task sums.
@@ -195,19 +192,21 @@ impl<T: Element> Pairs<'_, T> {
     /// Adds the pairs that name a point.
     #[inline(always)]
     fn add_named<A: Dims>(&self, dims: A, row: usize, inverse: &Inverse, sums: &mut A::Axes<T>) {
+        // There is an edge only where k is not 0, and positions fit in 32 bits.
+        let k = self.k as u32;
         let (offsets, order) = (inverse.offsets(0), inverse.order(0));
         let point = &self.points[row * dims.count()..][..dims.count()];
         for edge in offsets[row] as usize..offsets[row + 1] as usize {
             if let Some(&ahead) = order.get(edge + AHEAD) {
-                self.ask(dims, self.queries, ahead as usize / self.k);
+                self.ask(dims, self.queries, (ahead / k) as usize);
                 prefetch(&self.grads[ahead as usize..][..1]);
             }
-            let position = order[edge] as usize;
-            let query = &self.queries[position / self.k * dims.count()..][..dims.count()];
+            let position = order[edge];
+            let query = &self.queries[(position / k) as usize * dims.count()..][..dims.count()];
             if query[0].is_nan() {
                 continue;
             }
-            if let Some(terms) = self.distance.pull(dims, query, point, self.grads[position]) {
+            if let Some(terms) = self.distance.pull(dims, query, point, self.grads[position as usize]) {
                 let each = sums.as_mut().iter_mut().zip(terms.as_ref()).take(dims.count());
                 each.for_each(|(sum, &term)| *sum = *sum - term);
             }
@@ -223,26 +222,25 @@ impl<T: Element> Pairs<'_, T> {
     }
 }
 
-/// (M, D) the caller's queries as the tree knows them; rows of NaN where they are not finite.
-pub(super) fn located<'a, T: Element>(
-    tree: &Arena<T>,
-    queries: &'a ArrayView2<'_, T>,
-    finite: bool,
-) -> Result<Cow<'a, [T]>> {
-    if let (Some(dense), None, true) = (queries.as_slice(), &tree.torus, finite) {
-        return Ok(Cow::Borrowed(dense));
-    }
-    let mut copied = allocate(queries.len(), T::zero())?;
+/// (M, D) a copy of the caller's queries as the tree knows them; rows of NaN where they are not finite.
+pub(super) fn located<T: Element>(tree: &Arena<T>, queries: &ArrayView2<'_, T>) -> Result<Array2<T>> {
+    let (count, dims) = queries.dim();
+    let buffer = Buffer::new(elements::<T>(&[count, dims])?)?;
     let rows = Rows::new(queries);
-    copied.par_chunks_mut(TILE * tree.dims).enumerate().for_each(|(chunk, copied)| {
-        for (row, query) in copied.chunks_exact_mut(tree.dims).enumerate() {
-            rows.copy(chunk * TILE + row, query);
-            if query.iter().all(|x| x.is_finite()) {
-                tree.wrap(query);
-            } else {
-                query.fill(T::nan());
-            }
+    Ok(buffer.fill(&[count, dims], |cells| {
+        if count == 0 {
+            return Filled::NOTHING;
         }
-    });
-    Ok(Cow::Owned(copied))
+        let cut = Cut { group: count, tile: TILE, width: dims, parallel: count > TILE };
+        for_each_tile(Output::fresh(cells), count, &cut, &|_, range, tile| {
+            for (row, query) in range.zip(tile.accumulators().chunks_exact_mut(dims)) {
+                rows.copy(row, query);
+                if query.iter().all(|x| x.is_finite()) {
+                    tree.wrap(query);
+                } else {
+                    query.fill(T::nan());
+                }
+            }
+        })
+    }))
 }

@@ -8,11 +8,12 @@ use super::search::Options;
 use super::tree::KdTreeDyn;
 use super::weights::Weighing;
 use crate::Real;
-use crate::buffer::{Buffer, Output, Start};
+use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::element::Element;
 use crate::error::Result;
 use crate::gather::{OutOfRange, Tuning, Weighted};
 use crate::layout::{check_shape, elements};
+use crate::parallel::{Cut, for_each_tile};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2};
 use rayon::prelude::*;
 
@@ -43,7 +44,7 @@ pub struct Interpolation<'t, T> {
     weighing: Weighing<T>,
     fill: T,
     /// (M, D) as the tree knows them, rows of NaN where they are not finite.
-    queries: Vec<T>,
+    queries: Array2<T>,
     neighbors: Neighbors<T>,
     /// (M, K).
     weights: Array2<T>,
@@ -207,8 +208,8 @@ impl<'t, T: Real> Interpolation<'t, T> {
         let policy = OutOfRange::Skip { fill: 0.0 };
         let sums = Weighted::unbatched(neighbors.indices.view(), tree.len(), policy)?;
         let sums = sums.with_level(tree.level)?.with_tuning(tuning);
-        let weights = weigh(&weighing, &mut neighbors)?;
-        let queries = located(&tree.arena, queries, !tree.absent)?.into_owned();
+        let weights = weigh(&weighing, &mut neighbors, tree.tuning.parallel)?;
+        let queries = located(&tree.arena, queries)?;
         Ok(Self { tree, metric, weighing, fill, queries, neighbors, weights, sums })
     }
 
@@ -295,19 +296,19 @@ impl<'t, T: Real> Interpolation<'t, T> {
         grads.par_chunks_mut(TILE * k).enumerate().for_each(|(chunk, grads)| {
             for (row, grads) in (chunk * TILE..).zip(grads.chunks_exact_mut(k)) {
                 let at = row * k..(row + 1) * k;
-                let count = count(&indices[at.clone()], *rows);
-                self.weighing.pull(&distances[at.clone()][..count], &weights[at][..count], &mut grads[..count]);
+                let found = count_found(&indices[at.clone()], *rows);
+                self.weighing.pull(&distances[at.clone()][..found], &weights[at][..found], &mut grads[..found]);
             }
         });
     }
 
-    fn pairs<'a>(&'a self, points: &'a [T], grads: &'a Array2<T>) -> Pairs<'a, T> {
+    fn pairs<'a>(&'a self, points: &'a Array2<T>, grads: &'a Array2<T>) -> Pairs<'a, T> {
         Pairs {
             distance: Distance { metric: self.metric, squared: false, torus: self.tree.arena.torus.as_ref() },
             dims: self.tree.dims(),
             k: self.weights.ncols(),
-            queries: &self.queries,
-            points,
+            queries: cells(&self.queries),
+            points: cells(points),
             indices: cells(&self.neighbors.indices),
             grads: cells(grads),
             parallel: self.tree.tuning.parallel,
@@ -316,23 +317,39 @@ impl<'t, T: Real> Interpolation<'t, T> {
 }
 
 /// The weights of neighbours, whose keys become distances.
-fn weigh<T: Element>(weighing: &Weighing<T>, neighbors: &mut Neighbors<T>) -> Result<Array2<T>> {
-    let k = neighbors.indices.ncols();
-    let mut weights = zeros(neighbors.indices.dim())?;
-    if k > 0 {
-        let keys = cells_mut(&mut neighbors.distances).par_chunks_mut(TILE * k);
-        let tiles = keys
-            .zip(cells_mut(&mut weights).par_chunks_mut(TILE * k))
-            .zip(cells(&neighbors.indices).par_chunks(TILE * k));
-        tiles.for_each(|((keys, weights), indices)| {
-            let rows = keys.chunks_exact_mut(k).zip(weights.chunks_exact_mut(k)).zip(indices.chunks_exact(k));
-            for ((keys, weights), indices) in rows {
-                let count = count(indices, neighbors.rows);
-                weighing.weigh(&mut keys[..count], &mut weights[..count]);
+fn weigh<T: Element>(
+    weighing: &Weighing<T>,
+    neighbors: &mut Neighbors<T>,
+    parallel: Option<bool>,
+) -> Result<Array2<T>> {
+    let (count, k) = neighbors.indices.dim();
+    let weights = Buffer::new(elements::<T>(&[count, k])?)?;
+    if !weighing.weighs_keys() {
+        root(weighing, neighbors);
+    }
+    let weights = weights.fill(&[count, k], |weights| {
+        if count * k == 0 {
+            return Filled::NOTHING;
+        }
+        let (keys, indices) = (cells(&neighbors.distances), cells(&neighbors.indices));
+        let cut = Cut { group: count, tile: TILE, width: k, parallel: parallel.unwrap_or(count > TILE) };
+        for_each_tile(Output::fresh(weights), count, &cut, &|_, rows, weights| {
+            for (row, weights) in rows.zip(weights.accumulators().chunks_exact_mut(k)) {
+                let found = count_found(&indices[row * k..][..k], neighbors.rows);
+                weighing.weigh(&keys[row * k..][..found], &mut weights[..found]);
             }
-        });
+        })
+    });
+    if weighing.weighs_keys() {
+        root(weighing, neighbors);
     }
     Ok(weights)
+}
+
+/// Turns keys into distances.
+fn root<T: Element>(weighing: &Weighing<T>, neighbors: &mut Neighbors<T>) {
+    let chunks = cells_mut(&mut neighbors.distances).par_chunks_mut(TILE);
+    chunks.for_each(|keys| weighing.root(keys));
 }
 
 fn zeros<T: Element>(shape: (usize, usize)) -> Result<Array2<T>> {
@@ -342,7 +359,7 @@ fn zeros<T: Element>(shape: (usize, usize)) -> Result<Array2<T>> {
 
 /// How many of a query's indices are neighbours; padding comes last.
 #[inline(always)]
-fn count(indices: &[u32], rows: u32) -> usize {
+fn count_found(indices: &[u32], rows: u32) -> usize {
     indices.iter().take_while(|&&index| index < rows).count()
 }
 

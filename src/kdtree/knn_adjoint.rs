@@ -9,12 +9,14 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gather::Inverse;
 use crate::layout::{check_shape, dense, elements};
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Indices checked by one task.
 const CHUNK: usize = 1 << 14;
+
+const STANDARD: &str = "rows lie side by side";
 
 /// The gradients of distances.
 #[derive(Clone, Debug, PartialEq)]
@@ -226,8 +228,8 @@ impl<T: Real> KdTreeDyn<T> {
 
 /// Inputs that are checked, in row-major order, with what leads from points to pairs.
 struct Checked<'a, T: Element> {
-    queries: Cow<'a, [T]>,
-    points: &'a [T],
+    queries: CowArray<'a, T, Ix2>,
+    points: &'a Array2<T>,
     indices: Cow<'a, [u32]>,
     grads: Cow<'a, [T]>,
     inverse: Inverse,
@@ -241,8 +243,7 @@ impl<'a, T: Element> Checked<'a, T> {
         check_shape("grad_distances", inputs.grad_distances.shape(), &[rows, k])?;
         let points = arena.by_row()?;
         let indices = dense(inputs.indices)?;
-        let dims = arena.dims;
-        let is_bad = |index: usize| index > arena.rows || (index < arena.rows && points[index * dims].is_nan());
+        let is_bad = |index: usize| index > arena.rows || (index < arena.rows && points[[index, 0]].is_nan());
         let first_bad = indices.par_chunks(CHUNK).enumerate().filter_map(|(chunk, indices)| {
             indices.iter().position(|&index| is_bad(index as usize)).map(|at| chunk * CHUNK + at)
         });
@@ -254,8 +255,14 @@ impl<'a, T: Element> Checked<'a, T> {
                 bound: arena.rows,
             });
         }
-        let queries =
-            inputs.queries.map_or(Ok(Cow::Borrowed(points)), |queries| located(arena, queries, !tree.absent))?;
+        let queries = match inputs.queries {
+            None => points.view().into(),
+            // Where they are as the tree knows them.
+            Some(queries) if arena.torus.is_none() && !tree.absent && queries.is_standard_layout() => {
+                queries.view().into()
+            }
+            Some(queries) => located(arena, queries)?.into(),
+        };
         let inverse = Inverse::of(inputs.indices, arena.rows)?;
         Ok(Self { queries, points, indices, grads: dense(inputs.grad_distances)?, inverse })
     }
@@ -266,8 +273,8 @@ impl<'a, T: Element> Checked<'a, T> {
             distance: Distance { metric, squared, torus: tree.arena.torus.as_ref() },
             dims: tree.arena.dims,
             k,
-            queries: &self.queries,
-            points: self.points,
+            queries: self.queries.as_slice().expect(STANDARD),
+            points: self.points.as_slice().expect(STANDARD),
             indices: &self.indices,
             grads: &self.grads,
             parallel: tree.tuning.parallel,

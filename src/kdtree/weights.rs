@@ -27,14 +27,20 @@ impl<T: Element> Power<T> {
     /// `x` to this power.
     #[inline(always)]
     fn of(self, x: T) -> T {
-        self.factors.map_or_else(|| x.powf(self.value), |factors| product(x, factors))
+        self.factors.map_or_else(|| power(x, self.value), |factors| product(x, factors))
     }
 
     /// `x` to a power that is lower by 1.
     #[inline(always)]
     fn less_one_of(self, x: T) -> T {
-        self.factors.map_or_else(|| x.powf(self.value - T::one()), |factors| product(x, factors - 1))
+        self.factors.map_or_else(|| power(x, self.value - T::one()), |factors| product(x, factors - 1))
     }
+}
+
+/// A call, so that no compiler computes it beside products and then chooses.
+#[inline(never)]
+fn power<T: Element>(x: T, power: T) -> T {
+    x.powf(power)
 }
 
 #[inline(always)]
@@ -64,19 +70,21 @@ impl<T: Element> Weighing<T> {
         Self { metric, power: Power::new(power), of_key, eps }
     }
 
-    /// The weights of a query's neighbours, whose keys ascend. Keys become distances.
-    pub(super) fn weigh(&self, keys: &mut [T], weights: &mut [T]) {
-        let metric = self.metric;
-        if let Some(power) = self.of_key {
-            self.weigh_by(power, keys, weights);
-            keys.iter_mut().for_each(|key| *key = metric.root(*key));
-        } else {
-            keys.iter_mut().for_each(|key| *key = metric.root(*key));
-            self.weigh_by(self.power, keys, weights);
+    /// Whether [`Weighing::weigh`] wants keys, not distances.
+    pub(super) fn weighs_keys(&self) -> bool {
+        self.of_key.is_some()
+    }
+
+    /// Turns keys into distances.
+    pub(super) fn root(&self, keys: &mut [T]) {
+        if self.metric == Metric::L2 {
+            keys.iter_mut().for_each(|key| *key = Metric::L2.root(*key));
         }
     }
 
-    fn weigh_by(&self, power: Power<T>, distances: &[T], weights: &mut [T]) {
+    /// The weights of a query's neighbours, whose distances or keys ascend.
+    pub(super) fn weigh(&self, distances: &[T], weights: &mut [T]) {
+        let power = self.of_key.unwrap_or(self.power);
         let Some(&nearest) = distances.first() else {
             return;
         };
@@ -178,7 +186,11 @@ mod tests {
 
     fn weights(metric: Metric, power: f32, eps: f32, keys: &[f32]) -> Vec<f32> {
         let mut weights = vec![0.0; keys.len()];
-        Weighing::new(metric, power, eps).weigh(&mut keys.to_vec(), &mut weights);
+        let (weighing, mut keys) = (Weighing::new(metric, power, eps), keys.to_vec());
+        if !weighing.weighs_keys() {
+            weighing.root(&mut keys);
+        }
+        weighing.weigh(&keys, &mut weights);
         weights
     }
 
@@ -246,14 +258,5 @@ mod tests {
         assert_eq!(weights(Metric::L1, 2.0, 1.0, &[f32::INFINITY; 2]), [0.5, 0.5]);
         assert_eq!(weights(Metric::L1, 2.0, 1.0, &[1.0, f32::INFINITY]), [1.0, 0.0]);
         assert_eq!(weights(Metric::L1, 2.0, 0.0, &[]), []);
-    }
-
-    #[test]
-    fn keys_become_distances() {
-        for power in [1.0, 2.0] {
-            let mut keys = [4.0f32, 9.0];
-            Weighing::new(Metric::L2, power, 0.0).weigh(&mut keys, &mut [0.0; 2]);
-            assert_eq!(keys, [2.0, 3.0]);
-        }
     }
 }
