@@ -329,6 +329,32 @@ impl<'a, T: Pod + Send + Sync> Tile<'a, T> {
         self.at += n;
     }
 
+    /// [`Tile::push_parts`] of two tiles.
+    pub(crate) fn push_parts_of_both<U: Pod + Send + Sync>(
+        &mut self,
+        other: &mut Tile<'_, U>,
+        n: usize,
+        part: usize,
+        kernel: impl Fn(usize, &mut Tile<'_, T>, &mut Tile<'_, U>) + Sync,
+    ) {
+        let starts = (self.start, other.start);
+        let others = other.cells[other.at..][..n].par_chunks_mut(part);
+        let filled = self.cells[self.at..][..n]
+            .par_chunks_mut(part)
+            .zip(others)
+            .enumerate()
+            .map(|(i, (cells, others))| {
+                let mut tile = Tile { cells, at: 0, start: starts.0 };
+                let mut other = Tile { cells: others, at: 0, start: starts.1 };
+                kernel(i * part, &mut tile, &mut other);
+                tile.finish().and(other.finish())
+            })
+            .reduce(|| Filled::NOTHING, Filled::and);
+        assert_eq!(filled.0, 2 * n, "every part of both is written");
+        self.at += n;
+        other.at += n;
+    }
+
     /// Every cell as a running sum: +0.0, or the caller's values. The tile counts as written.
     pub(crate) fn accumulators(&mut self) -> &mut [T] {
         if self.start == Start::Zero {

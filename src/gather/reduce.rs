@@ -34,6 +34,9 @@ pub(super) const PAIRS: usize = 256;
 /// From this many sources on, a destination row is split by channels.
 const HUB: usize = 1 << 14;
 
+/// Vectors of channels that one task takes of such a row.
+pub(super) const HUB_VECTORS: usize = 2;
+
 /// Rows to be summed at the rows that a plan's indices name.
 pub(super) struct Spread<'a, T> {
     pub(super) plan: &'a Plan,
@@ -122,7 +125,6 @@ impl<'a, T: Real> Spread<'a, T> {
             // What comes in the order of memory needs no asking.
             prefetch: plan.tuning.prefetch.unwrap_or(!inverse.is_in_order()),
         };
-        let hub = plan.tuning.hub.unwrap_or(HUB);
         for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, rows, tile| {
             let source = &source[batch * self.groups * width..][..self.groups * width];
             let (offsets, order) = (inverse.offsets(batch), inverse.order(batch));
@@ -137,19 +139,33 @@ impl<'a, T: Real> Spread<'a, T> {
                 let rows = Sources { width, offsets, terms, product: self.product, mean: self.mean };
                 T::fold_rows(plan.level, source, rows, channels, traffic, tile);
             };
-            let is_hub = |&row: &usize| (offsets[row + 1] - offsets[row]) as usize >= hub;
-            let mut next = rows.start;
-            while let Some(row) = (next..rows.end).find(is_hub) {
-                sum(next..row, 0..width, tile);
-                let part = T::LANES * 2;
-                tile.push_parts(width, part, |channel, tile| {
-                    sum(row..row + 1, channel..(channel + part).min(width), tile);
-                });
-                next = row + 1;
-            }
-            sum(next..rows.end, 0..width, tile);
+            let part = T::LANES * HUB_VECTORS;
+            each_hub(plan, offsets, rows, |rows, hub| match hub {
+                None => sum(rows, 0..width, tile),
+                Some(hub) => tile.push_parts(width, part, |channel, tile| {
+                    sum(hub..hub + 1, channel..(channel + part).min(width), tile);
+                }),
+            });
         })
     }
+}
+
+/// Hands out the rows `rows` of `offsets` in turn: those between hubs, then a hub.
+pub(super) fn each_hub(
+    plan: &Plan,
+    offsets: &[u32],
+    rows: Range<usize>,
+    mut take: impl FnMut(Range<usize>, Option<usize>),
+) {
+    let least = plan.tuning.hub.unwrap_or(HUB);
+    let is_hub = |&row: &usize| (offsets[row + 1] - offsets[row]) as usize >= least;
+    let mut next = rows.start;
+    while let Some(hub) = (next..rows.end).find(is_hub) {
+        take(next..hub, None);
+        take(hub..hub + 1, Some(hub));
+        next = hub + 1;
+    }
+    take(next..rows.end, None);
 }
 
 /// How rows of `width` are reduced, where running sums of `most` bytes a batch stay in cache.

@@ -26,9 +26,10 @@ use ndarray::{Array2, ArrayView2};
 ///
 /// Relative weights `(d_1^power + eps) / (d_i^power + eps)` are divided by their sum over i ascending, so that no distance
 /// overflows or becomes 0/0: without `eps` they are `(d_1 / d_i)^power`. Whole powers up to 8 are multiplied out, others are
-/// the standard library's `powf`, and the square of an L2 distance is the key, as it was before the root. Each weight is
-/// within 40 roundings of the exact value for the computed distances where the power is whole and up to 8. They are the same
-/// bits at every level and for every number of threads; so are the sums, a product being rounded before it is added.
+/// the standard library's `powf`, and the square of an L2 distance is the key, as it was before the root. For
+/// the distances (or squares) that were computed, a weight is within k + 40 roundings of its exact value where the power is
+/// whole and at most 8 and nothing underflows. Weights are the same bits at every level and for every number of threads; so
+/// are the sums, a product being rounded before it is added.
 ///
 /// - Without `eps`, a query on points (of a computed key of 0) has the mean of their values. It has no derivative there: its
 ///   gradient goes to those values, 1 over their number each, and to positions goes 0.
@@ -76,15 +77,11 @@ impl<'t, T: Real> Interpolate<'t, T> {
     ///
     /// [`Error::Parameter`] where `power` is not finite and greater than 0, or `eps` not finite and at least 0.
     pub fn new(tree: &'t KdTreeDyn<T>, k: usize, power: T, eps: T) -> Result<Self> {
-        let refused = |argument, value: T, expected| {
-            let value = value.to_f64().expect("an element is an f64").to_string();
-            Err(Error::Parameter { argument, value, expected })
-        };
         if !(power.is_finite() && power > T::zero()) {
-            return refused("power", power, "greater than 0");
+            return Err(refused("power", power, "greater than 0"));
         }
         if !(eps.is_finite() && eps >= T::zero()) {
-            return refused("eps", eps, "at least 0");
+            return Err(refused("eps", eps, "at least 0"));
         }
         Ok(Self { search: tree.search(), k, power, eps, fill: T::zero() })
     }
@@ -152,4 +149,9 @@ impl<'t, T: Real> Interpolate<'t, T> {
     ) -> Result<InterpolateGradients<T>> {
         self.at(queries)?.adjoint(grad_y, values)
     }
+}
+
+fn refused<T: Real>(argument: &'static str, value: T, expected: &'static str) -> Error {
+    let value = value.to_f64().expect("an element is an f64").to_string();
+    Error::Parameter { argument, value, expected }
 }

@@ -107,7 +107,8 @@ impl<T: Real> Interpolation<'_, T> {
     /// `-(h_i - s) * a_i * power * d_i^(power - 1) / (d_i^power + eps)`, and 0 at a distance of 0. From there it goes to
     /// queries and points as [`Search::knn_adjoint`](super::Search::knn_adjoint) says. To the values goes
     /// `for m, for k ascending: grad_values[indices[m, k], :] += a[m, k] * grad_y[m, :]`. Which points are neighbours is
-    /// taken as constant.
+    /// taken as constant. The first adjoint turns the indices round, and the first on a tree makes a copy of its points by
+    /// row number, (N, D); both stay.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Nearest neighbours by a k-d tree, exactly as brute force finds them.
+//! Nearest neighbours by a k-d tree, exactly as brute force finds them, and interpolation between them, with gradients.
 //!
 //! | call | result |
 //! |---|---|
@@ -17,15 +17,17 @@
 //!
 //! The tree is a handful of flat arrays, built in place: leaves of 32 points, axis by axis, so that a whole vector of
 //! points is compared with a query at once. Queries are searched in spatial order, whatever order they come in, and
-//! where they are about as dense as the points, a whole vector of queries shares one traversal.
+//! where they are about as dense as the points, a whole vector of queries shares one traversal. An adjoint computes what a
+//! pair of a query and a point adds where it is added, at either end, and keeps nothing of D numbers a pair between the two.
 //!
 //! # How it is laid out
 //!
 //! `arena` is the tree as flat arrays, `build` fills it by `partition`; `metric` and `periodic` are the geometry, as types
 //! of kernels, `bound` turns distances into keys. `queries` brings queries in the order that `order` finds, `walk` searches
 //! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write answers where
-//! they belong. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`, `search`, `per_query` and
-//! `neighbors` are the public face.
+//! they belong. `gradient` adds gradients of distances at queries and points, which `by_row` finds by row number; `weights`
+//! turns distances into weights and back. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`,
+//! `search`, `per_query`, `neighbors`, `knn_adjoint`, `interpolate` and `interpolation` are the public face.
 
 mod arena;
 mod best;
