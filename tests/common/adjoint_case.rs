@@ -12,7 +12,7 @@ use super::threads;
 use super::values::{Value, Values};
 use ndarray::{Array2, Ix2};
 use pullback::Level;
-use pullback::kdtree::{KdTreeDyn, PerQuery, Search};
+use pullback::kdtree::{KdTreeDyn, Search};
 
 /// Which rows of points the indices name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,8 +113,8 @@ impl AdjointCase {
         let queries = strided(&queries, self.layout.queries, T::zero());
         let owned = queries.view().to_owned();
         let bounds = self.search.bounds(&tree, &owned, &mut random);
-        let search =
-            tree.search().metric(self.search.metric).within(bounds.per_query().unwrap_or(PerQuery::One(T::infinity())));
+        let search = tree.search().metric(self.search.metric);
+        let search = bounds.per_query().map_or(search, |bounds| search.within(bounds));
         let search = if self.search.squared { search.squared() } else { search };
         let k = self.search.case.k;
         let of_queries = search.knn(queries.view(), k).expect("the queries are good").indices;

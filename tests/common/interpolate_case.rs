@@ -14,7 +14,7 @@ use super::threads;
 use super::values::{Value, Values};
 use ndarray::{Array2, ArrayD, ArrayView2, Ix2};
 use pullback::Level;
-use pullback::kdtree::{Interpolate, Interpolation, PerQuery};
+use pullback::kdtree::{Interpolate, Interpolation};
 
 pub const POWERS: [f32; 9] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.0, 8.0, 30.0];
 pub const EPSILONS: [f32; 5] = [0.0, 1e-30, 1e-10, 1e-3, 1.0];
@@ -107,7 +107,7 @@ impl InterpolateCase {
         let bounds = self.search.bounds(&tree, &owned, &mut random);
         let interpolate = Interpolate::new(&tree, k, number(self.power), number(self.eps));
         let interpolate = interpolate.expect("power and eps are good").metric(metric).fill(number(self.fill));
-        let interpolate = interpolate.within(bounds.per_query().unwrap_or(PerQuery::One(T::infinity())));
+        let interpolate = bounds.per_query().map_or(interpolate, |bounds| interpolate.within(bounds));
         let at = interpolate.at(queries.view()).expect("the queries are good");
 
         let brute_force = BruteForce::in_space(space.clone(), points.view()).metric(metric);

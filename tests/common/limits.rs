@@ -21,10 +21,9 @@ impl<T: Value> Limits<T> {
         }
     }
 
-    /// A bound is strict, and an infinite one is none: distances that overflow are within it.
+    /// A bound is strict, and so is an infinite one: distances that overflow are not within it.
     pub fn is_within(&self, query: usize, distance: T) -> bool {
-        let bound = self.of(query);
-        distance < bound || bound == T::infinity()
+        matches!(self, Self::None) || distance < self.of(query)
     }
 
     /// A radius is inclusive.
