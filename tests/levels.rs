@@ -2,8 +2,10 @@
 
 mod common;
 
+use common::adjoint_case::{AdjointCase, Named};
 use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
+use common::interpolate_case::InterpolateCase;
 use common::levels;
 use common::limits::Limit;
 use common::neighbors::assert_exact;
@@ -142,6 +144,36 @@ fn kdtree_searches() {
                 let case = Case { dims, double, points: 50, queries: 17, k: 3, ..Case::default() };
                 let search = SearchCase { case, metric, periodic, each, by_distance: double, ..SearchCase::default() };
                 SearchCase { bound: Some(Limit::Any), squared: each, ..search }.check(level);
+            }
+        }
+    });
+}
+
+/// Gradients of distances, with padding and a point that all name.
+#[test]
+fn kdtree_adjoint() {
+    levels::each(|level| {
+        for (metric, named) in METRICS.into_iter().zip(Named::ALL) {
+            for (dims, double, periodic) in [(3, false, Axes::None), (2, true, Axes::All), (7, false, Axes::Some)] {
+                let case = Case { dims, double, points: 30, queries: 17, k: 3, ..Case::default() };
+                let search =
+                    SearchCase { case, metric, periodic, squared: double, each: true, ..SearchCase::default() };
+                let search = SearchCase { bound: Some(Limit::Any), ..search };
+                AdjointCase { search, named, ..AdjointCase::default() }.check(level);
+            }
+        }
+    });
+}
+
+/// Weights by products and by powers, with coincident points, padding, and a tail of channels.
+#[test]
+fn kdtree_interpolate() {
+    levels::each(|level| {
+        for (power, eps) in [(2.0, 0.0), (3.0, 1.0), (2.5, 0.0), (0.5, 1e-3)] {
+            for (dims, double, channels) in [(3, false, 3), (2, true, 17), (7, false, 36)] {
+                let case = Case { dims, double, points: 30, queries: 17, k: 5, ..Case::default() };
+                let search = SearchCase { case, bound: Some(Limit::Between), each: true, ..SearchCase::default() };
+                InterpolateCase { search, power, eps, channels, ..InterpolateCase::default() }.check(level);
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Real files, which are not part of the repository.
 
-use ndarray::Array2;
+use ndarray::{Array1, Array2};
 use std::env;
 use std::fs::{read, read_to_string};
 use std::path::{Path, PathBuf};
@@ -73,6 +73,13 @@ pub fn water() -> Option<Array2<f64>> {
 pub fn meuse() -> Option<Array2<f64>> {
     let text = read_to_string(find("meuse.txt")?).expect("the file is read");
     Some(from_words(text.lines().skip(1).map(|line| line.split(',').take(2)), 155))
+}
+
+/// `meuse.txt`: (155), zinc in the soil of each sample, in ppm.
+pub fn meuse_zinc() -> Option<Array1<f64>> {
+    let text = read_to_string(find("meuse.txt")?).expect("the file is read");
+    let zinc = text.lines().skip(1).map(|line| line.split(',').nth(5).and_then(|word| word.parse().ok()));
+    Some(zinc.map(|value| value.expect("a number")).collect())
 }
 
 /// `poses_kitti.txt`: (1113, 12), rotation and translation of each step of a drive.

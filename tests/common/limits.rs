@@ -21,7 +21,7 @@ impl<T: Value> Limits<T> {
         }
     }
 
-    /// A bound is strict, an infinite one too: distances that overflow are not within it.
+    /// A bound is strict, and so is an infinite one: distances that overflow are not within it.
     pub fn is_within(&self, query: usize, distance: T) -> bool {
         matches!(self, Self::None) || distance < self.of(query)
     }

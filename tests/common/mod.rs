@@ -3,13 +3,19 @@
 // Every test file is a crate of its own and uses its part of this.
 #![allow(dead_code)]
 
+pub mod adjoint_case;
+pub mod adjoint_strategy;
 pub mod cells;
 pub mod cloud;
+pub mod distance_gradients;
 pub mod files;
 pub mod gather;
 pub mod gather_case;
 pub mod gather_strategy;
 pub mod groups;
+pub mod interpolate_case;
+pub mod interpolate_strategy;
+pub mod interpolation;
 pub mod levels;
 pub mod limits;
 pub mod neighbors;
@@ -23,6 +29,7 @@ pub mod reduction_case;
 pub mod reduction_strategy;
 pub mod reduction_sweeps;
 pub mod refusals;
+pub mod scaled;
 pub mod search_case;
 pub mod search_strategy;
 pub mod segment_case;
