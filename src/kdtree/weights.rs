@@ -129,18 +129,23 @@ impl<T: Element> Weighing<T> {
         (power.of(nearest / distance) + eps) / (T::one() + eps)
     }
 
-    /// The derivative of `ln(distance^power + eps)` by the distance, which is finite and greater than 0.
+    /// `grad` times the derivative of `ln(distance^power + eps)` by the distance, which is finite and greater than 0.
+    ///
+    /// Divided last: the derivative alone overflows at distances where its product with a small `grad` does not.
     #[inline(always)]
-    pub(super) fn slope(&self, distance: T) -> T {
+    pub(super) fn pull_slope(&self, grad: T, distance: T) -> T {
         let (power, eps) = (self.power, self.eps);
+        let grad = grad * power.value;
         if eps == T::zero() {
-            return power.value / distance;
+            return grad / distance;
         }
         let b = power.of(distance);
         let share = if (b + eps).is_finite() {
             if power.value >= T::one() {
-                // Where the power underflows, the next lower one may not.
-                return power.value * (power.less_one_of(distance) / (b + eps));
+                // Where the power underflows, the next lower one may not. That is at most 1 at short distances, and the
+                // quotient at long ones.
+                let lower = power.less_one_of(distance);
+                return if distance < T::one() { grad * lower / (b + eps) } else { grad * (lower / (b + eps)) };
             }
             b / (b + eps)
         } else if b.is_finite() {
@@ -148,7 +153,7 @@ impl<T: Element> Weighing<T> {
         } else {
             T::one() / (T::one() + self.eps_over(power, distance))
         };
-        power.value * (share / distance)
+        grad * share / distance
     }
 
     /// `eps / distance^power` where the power overflows, so that it is greater than 1.
@@ -159,7 +164,7 @@ impl<T: Element> Weighing<T> {
 
     /// Turns a row of gradients to weights that are not normalised, `h`, into gradients to the distances of the neighbours.
     ///
-    /// With `a` the weights: `-(h - sum of a h) a slope`. Of coincident neighbours and infinite distances it is 0.
+    /// With `a` the weights: `-(h - sum of a h) a` times the slope. Of coincident neighbours and infinite distances it is 0.
     pub(super) fn pull(&self, distances: &[T], weights: &[T], h: &mut [T]) {
         let (zero, infinity) = (T::zero(), T::infinity());
         let nearest = distances.first().copied().unwrap_or(infinity);
@@ -170,7 +175,7 @@ impl<T: Element> Weighing<T> {
         let mean = weights.iter().zip(&*h).fold(zero, |mean, (&a, &h)| mean + a * h);
         for ((h, &a), &distance) in h.iter_mut().zip(weights).zip(distances) {
             let is_smooth = distance > zero && distance < infinity;
-            *h = if is_smooth { -(*h - mean) * a * self.slope(distance) } else { zero };
+            *h = if is_smooth { self.pull_slope(-(*h - mean) * a, distance) } else { zero };
         }
     }
 }
@@ -241,7 +246,7 @@ mod tests {
                     let (p, e, x) = (f64::from(power), f64::from(eps), f64::from(d));
                     // Logarithms, since the power of a distance may overflow an f64.
                     let expected = p / x / (1.0 + (e.ln() - p * x.ln()).exp());
-                    let found = f64::from(Weighing::new(Metric::L1, power, eps).slope(d));
+                    let found = f64::from(Weighing::new(Metric::L1, power, eps).pull_slope(1.0, d));
                     assert!(
                         (found - expected).abs() <= 1e-4 * expected + 1e-37 * (1.0 + p / x),
                         "{power} {eps:e} {d:e}: {found:e} {expected:e}"
