@@ -195,7 +195,9 @@ impl<T: Value> Weighing<T> {
             let spread = product - mean;
             let spread_error = depth * u * size + mean_error + u * spread.abs();
             let (factor, factor_error) = self.slope(neighbor.key);
-            let value = -spread * weight.value * factor;
+            // Nothing, whatever the slope is.
+            let share = -spread * weight.value;
+            let value = if share == 0.0 { 0.0 } else { share * factor };
             // Partial products may underflow, in whatever order.
             let both = size + magnitude;
             let lost = eta::<T>() * (1.0 + factor) * (1.0 + both) * 4.0;
@@ -203,7 +205,7 @@ impl<T: Value> Weighing<T> {
                 + spread.abs() * weight.value * factor_error
                 + 4.0 * u * value.abs()
                 + lost;
-            self.directions(neighbor).into_iter().map(|toward| toward.times(value, error, eta::<T>())).collect()
+            self.directions(neighbor).into_iter().map(|toward| toward.times::<T>(value, error)).collect()
         };
         neighbors.iter().zip(&weights).zip(&products).map(term).collect()
     }
@@ -224,9 +226,9 @@ impl<T: Value> Weighing<T> {
         let distance = self.pow(neighbor.key, 1.0);
         let widest = widest(&neighbor.differences);
         let of_axis = |(axis, &difference): (usize, &T)| match self.metric {
-            _ if difference == T::zero() => Direction::Still,
-            Metric::L2 => Direction::Slanted(wide(sign(difference)), Scaled::new(wide(difference).abs()), distance),
             Metric::Linf if axis != widest => Direction::Still,
+            _ if difference == T::zero() => Direction::Flat,
+            Metric::L2 => Direction::Slanted(wide(sign(difference)), Scaled::new(wide(difference).abs()), distance),
             _ => Direction::Straight(wide(sign(difference))),
         };
         neighbor.differences.iter().enumerate().map(of_axis).collect()
@@ -235,7 +237,10 @@ impl<T: Value> Weighing<T> {
 
 /// The derivative of a distance on an axis.
 enum Direction {
+    /// Another axis has it all.
     Still,
+    /// The sign of no difference, which is multiplied.
+    Flat,
     /// -1 or 1.
     Straight(f64),
     /// A sign, the size of the difference, and what it is divided by.
@@ -244,9 +249,13 @@ enum Direction {
 
 impl Direction {
     /// A product with a number that is off by `error`.
-    fn times(&self, value: f64, error: f64, eta: f64) -> Near {
+    fn times<T: Value>(&self, value: f64, error: f64) -> Near {
+        let eta = eta::<T>();
         match self {
             Self::Still => Near::default(),
+            // Zero times what overflows is not a number.
+            Self::Flat if value.abs() + error < wide(T::max_value()) / 4.0 => Near::default(),
+            Self::Flat => Near { value: 0.0, error: f64::INFINITY },
             Self::Straight(sign) => Near { value: value * sign, error: error + eta },
             Self::Slanted(sign, difference, distance) => {
                 let part = |x: f64| (Scaled::new(x) * *difference).over(*distance);
