@@ -31,6 +31,7 @@ KERNELS = {
     ("gather", "add_rows"): Kernel("vadd{p}"),
     ("gather", "dot_rows"): Kernel("vmul{p}"),
     ("gather", "add_and_dot_rows"): Kernel("vmul{p}"),
+    ("gather", "pull_rows"): Kernel("vmul{p}"),
     ("gather", "fold_rows"): Kernel("v(add|mul){p}"),
     ("gather", "choose_rows"): Kernel("vcmp\\w*{p}"),
     ("gather", "add_chosen"): Kernel("vadd{p}"),

@@ -290,11 +290,11 @@ impl<'a, T: Element> Tile<'a, T> {
         self.at += n;
     }
 
-    /// [`Tile::push`] past the caches; [`Tile::finish`] orders such stores.
+    /// [`Tile::push`] of several vectors past the caches; [`Tile::finish`] orders such stores.
     #[inline(always)]
-    pub(crate) fn push_streamed<V: Vector<T>>(&mut self, v: V) {
-        v.stream(&mut self.cells[self.at..][..T::LANES]);
-        self.at += T::LANES;
+    pub(crate) fn push_streamed<V: Vector<T>, const N: usize>(&mut self, vectors: [V; N]) {
+        V::stream(vectors, &mut self.cells[self.at..][..N * T::LANES]);
+        self.at += N * T::LANES;
     }
 
     /// [`Tile::push_slice`] past the caches, for rows of a multiple of 16 bytes.
@@ -327,6 +327,32 @@ impl<'a, T: Pod + Send + Sync> Tile<'a, T> {
             .reduce(|| Filled::NOTHING, Filled::and);
         assert_eq!(filled.0, n, "every part is written");
         self.at += n;
+    }
+
+    /// [`Tile::push_parts`] of two tiles.
+    pub(crate) fn push_parts_of_both<U: Pod + Send + Sync>(
+        &mut self,
+        other: &mut Tile<'_, U>,
+        n: usize,
+        part: usize,
+        kernel: impl Fn(usize, &mut Tile<'_, T>, &mut Tile<'_, U>) + Sync,
+    ) {
+        let starts = (self.start, other.start);
+        let others = other.cells[other.at..][..n].par_chunks_mut(part);
+        let filled = self.cells[self.at..][..n]
+            .par_chunks_mut(part)
+            .zip(others)
+            .enumerate()
+            .map(|(i, (cells, others))| {
+                let mut tile = Tile { cells, at: 0, start: starts.0 };
+                let mut other = Tile { cells: others, at: 0, start: starts.1 };
+                kernel(i * part, &mut tile, &mut other);
+                tile.finish().and(other.finish())
+            })
+            .reduce(|| Filled::NOTHING, Filled::and);
+        assert_eq!(filled.0, 2 * n, "every part of both is written");
+        self.at += n;
+        other.at += n;
     }
 
     /// Every cell as a running sum: +0.0, or the caller's values. The tile counts as written.

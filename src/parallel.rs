@@ -16,6 +16,10 @@ use std::ops::Range;
 /// Below this many bytes moved, waking a second thread should cost more than it saves. An estimate, not measured yet.
 pub(crate) const PARALLEL_BYTES: usize = 128 << 10;
 
+/// Groups of at least this many tiles a thread are computed one after another, by all threads each: what a group reads is
+/// then in the last-level cache once, not beside what another one reads.
+const IN_TURN: usize = 8;
+
 /// Where an output is cut.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut {
@@ -68,7 +72,7 @@ pub(crate) fn for_each_tile_of_both<A: Pod + Send + Sync, B: Pod + Send + Sync>(
 }
 
 /// Runs `write` once a tile, with the tile's part of `out`, the group, and the rows within it.
-fn split<O: Split>(
+pub(crate) fn split<O: Split>(
     out: O,
     rows: Range<usize>,
     cut: &Cut,
@@ -80,11 +84,17 @@ fn split<O: Split>(
         let within = rows.start - group * cut.group..rows.end - group * cut.group;
         return write(out, group, within);
     }
-    let middle = cut.first_row(first + (last - first).div_ceil(2));
+    let groups = (rows.start / cut.group, (rows.end - 1) / cut.group);
+    let in_turn = groups.0 < groups.1 && cut.tiles_a_group() >= IN_TURN * rayon::current_num_threads();
+    let middle = if in_turn {
+        (groups.0 + (groups.1 - groups.0).div_ceil(2)) * cut.group
+    } else {
+        cut.first_row(first + (last - first).div_ceil(2))
+    };
     let (a, taken, b) = out.split_near(middle - rows.start, cut.width);
     let middle = rows.start + taken;
     let (left, right) = (rows.start..middle, middle..rows.end);
-    if cut.parallel {
+    if cut.parallel && !in_turn {
         let (a, b) = rayon::join(|| split(a, left, cut, write), || split(b, right, cut, write));
         a.and(b)
     } else {

@@ -1,9 +1,12 @@
 //! Row gather and its adjoint against the bytes that must move.
+//!
+//! Features begin with a cache line, as every output of this library does. `into-16` gathers from a copy that begins 16 bytes
+//! behind one, as large arrays of the system's allocator do: a row of whole lines then touches one line more.
 
 use crate::measure::{Limit, Random, Suite, entry, job};
 use crate::memory::{Memory, fresh_pages};
 use pullback::gather::{Gather, OutOfRange};
-use pullback::ndarray::{Array3, Array4, ArrayView2, ArrayView4, Axis};
+use pullback::ndarray::{Array2, Array3, Array4, ArrayView2, ArrayView4, Axis};
 use rayon::prelude::*;
 
 /// A shape of the targets: `x` (B, N, C) by indices (B, P, S).
@@ -34,7 +37,8 @@ fn rows(suite: &Suite, name: &str, shape: &Shape) {
     let &Shape { b, n, c, p, s } = shape;
     let mut random = Random::new(1);
     let indices = Array3::from_shape_simple_fn((b, p, s), || random.below(n) as i32);
-    let x = Array3::from_shape_simple_fn((b, n, c), || random.unit());
+    let unaligned = Array3::from_shape_simple_fn((b, n, c), || random.unit());
+    let x = in_whole_lines(&unaligned);
     let gather = Gather::new(indices.view(), n, OutOfRange::Error).expect("indices in range");
     let grad_y = gather.forward(x.view()).expect("shapes agree");
     let (mut y, mut grad_x) = (grad_y.clone(), x.clone());
@@ -50,6 +54,13 @@ fn rows(suite: &Suite, name: &str, shape: &Shape) {
         memory.limit_copy(forward),
         entry("into", || gather.forward_into(x.view(), y.view_mut()).expect("shapes agree")),
         vec![entry("rayon-loop", || copy_rows(&x, &indices, &mut peer_y))],
+    );
+    job(
+        suite,
+        &format!("{name}/forward"),
+        memory.limit_copy(forward),
+        entry("into-16", || gather.forward_into(unaligned.view(), y.view_mut()).expect("shapes agree")),
+        vec![],
     );
     // An owned output costs what the caller's does, and the faults of its pages.
     let limit = || {
@@ -76,6 +87,13 @@ fn rows(suite: &Suite, name: &str, shape: &Shape) {
     };
     let job_name = format!("{name}/adjoint");
     job(suite, &job_name, memory.limit_read(rows + table), entry("new-plan", &mut with_new_plan), vec![]);
+}
+
+/// A copy that begins with a cache line.
+fn in_whole_lines(x: &Array3<f32>) -> Array3<f32> {
+    let every_row = Array2::from_shape_fn((x.dim().0, x.dim().1), |(_, row)| row as i32);
+    let gather = Gather::new(every_row.view(), x.dim().1, OutOfRange::Error).expect("indices in range");
+    gather.forward(x.view()).expect("shapes agree")
 }
 
 /// The loop that a user writes: a row at a time, on all threads.

@@ -25,6 +25,14 @@ pub struct Candidates<'a> {
     pub number: Number,
 }
 
+/// The channels `start..end` of rows of `width`.
+#[derive(Clone, Copy)]
+pub struct Channels {
+    pub width: usize,
+    pub start: usize,
+    pub end: usize,
+}
+
 /// What names an edge as an argument.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Number {
@@ -68,14 +76,15 @@ pub struct Chosen<'a, T> {
 
 /// The kernels of this file, compiled here once for `f32` and `f64`.
 pub trait Kernels: Element {
-    /// The extreme element of every channel of every group, and its number; `empty` and [`ABSENT`] where all is padding.
+    /// The extreme element of each of the `channels` of every group, and its number; `empty` and [`ABSENT`] where all is padding.
     #[expect(clippy::too_many_arguments, reason = "a kernel")]
     fn choose_rows(
         level: Level,
         which: Extremum,
         source: &[Self],
         rows: Candidates<'_>,
-        empty: &[Self],
+        channels: Channels,
+        empty: Self,
         ahead: bool,
         values: &mut Tile<'_, Self>,
         arguments: &mut Tile<'_, u32>,
@@ -103,14 +112,15 @@ macro_rules! kernels {
             which: Extremum,
             source: &[$t],
             rows: Candidates<'_>,
-            empty: &[$t],
+            channels: Channels,
+            empty: $t,
             ahead: bool,
             values: &mut Tile<'_, $t>,
             arguments: &mut Tile<'_, u32>,
         ) {
             match which {
-                Extremum::Max => at!(level, |s| choose_rows::<_, _, false>(s, source, rows, empty, ahead, values, arguments)),
-                Extremum::Min => at!(level, |s| choose_rows::<_, _, true>(s, source, rows, empty, ahead, values, arguments)),
+                Extremum::Max => at!(level, |s| choose_rows::<_, _, false>(s, source, rows, channels, empty, ahead, values, arguments)),
+                Extremum::Min => at!(level, |s| choose_rows::<_, _, true>(s, source, rows, channels, empty, ahead, values, arguments)),
             }
         }
         fn add_chosen(level: Level, picks: &[Pick], from: Chosen<'_, $t>, width: usize, sums: &mut [$t]) {
@@ -132,21 +142,22 @@ macro_rules! kernels {
 kernels!(f32, f64);
 
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "a kernel")]
 fn choose_rows<T: Element, S: Simd, const MIN: bool>(
     s: S,
     source: &[T],
     rows: Candidates<'_>,
-    empty: &[T],
+    channels: Channels,
+    empty: T,
     ahead: bool,
     values: &mut Tile<'_, T>,
     arguments: &mut Tile<'_, u32>,
 ) {
-    let width = empty.len();
     for group in 0..rows.offsets.len() - 1 {
-        let mut channel = 0;
-        while channel < width {
-            let left = width - channel;
-            let block = Block { source, rows, group, empty: empty[0], channel, width, ahead };
+        let mut channel = channels.start;
+        while channel < channels.end {
+            let left = channels.end - channel;
+            let block = Block { source, rows, group, empty, channel, width: channels.width, ahead };
             channel += match left / T::LANES {
                 4.. if S::ACCUMULATORS >= 8 => block.choose::<S, 4, MIN>(s, 4 * T::LANES, values, arguments),
                 2.. if S::ACCUMULATORS >= 4 => block.choose::<S, 2, MIN>(s, 2 * T::LANES, values, arguments),

@@ -1,16 +1,18 @@
 //! Choosing the largest or smallest element of groups of rows, and sharing gradients between ties: what pooling and
 //! segments have in common.
 
-use super::choices::{Candidates, Chosen, Extremum};
+use super::choices::{Candidates, Channels, Chosen, Extremum};
 use super::plan::{ABSENT, Plan, unravel};
+use super::reduce::{HUB_VECTORS, each_hub};
 use crate::Real;
-use crate::buffer::{Both, Buffer, Filled, Output};
+use crate::buffer::{Both, Buffer, Filled, Output, Tile};
 use crate::error::{Error, Result};
 use crate::layout::{dense, elements};
 use crate::parallel::{Cut, for_each_tile, for_each_tile_of_both};
 use ndarray::{Array, Array1, ArrayView, Dimension};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Extreme elements, and which of a group they are.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,13 +84,24 @@ impl<'a, F: Fn(usize) -> Candidates<'a> + Sync> Chooser<'a, F> {
         if self.groups() == 0 || width == 0 {
             return Filled::NOTHING;
         }
-        let empty = vec![T::from_f64(self.empty).expect("every f64 rounds to an element"); width];
+        let empty = T::from_f64(self.empty).expect("every f64 rounds to an element");
         let both = Both { first: values, second: arguments, width };
         for_each_tile_of_both(both, self.groups(), &self.cut, &|batch, groups, values, arguments| {
             let x = &x[batch * self.rows * width..][..self.rows * width];
             let all = (self.candidates)(batch);
-            let rows = Candidates { offsets: &all.offsets[groups.start..=groups.end], ..all };
-            T::choose_rows(self.plan.level, which, x, rows, &empty, self.ahead, values, arguments);
+            let choose =
+                |groups: Range<usize>, channels: Channels, values: &mut Tile<'_, T>, arguments: &mut Tile<'_, u32>| {
+                    let rows = Candidates { offsets: &all.offsets[groups.start..=groups.end], ..all };
+                    T::choose_rows(self.plan.level, which, x, rows, channels, empty, self.ahead, values, arguments);
+                };
+            let part = T::LANES * HUB_VECTORS;
+            each_hub(self.plan, all.offsets, groups, |groups, hub| match hub {
+                None => choose(groups, Channels { width, start: 0, end: width }, values, arguments),
+                Some(hub) => values.push_parts_of_both(arguments, width, part, |channel, values, arguments| {
+                    let channels = Channels { width, start: channel, end: (channel + part).min(width) };
+                    choose(hub..hub + 1, channels, values, arguments);
+                }),
+            });
         })
     }
 

@@ -54,10 +54,11 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         for batch in 0..plan.batches {
             // Rows without positions take no part: the end of one row of positions is the start of the next that has some.
             ends.push(0);
-            let named = inverse.offsets(batch).windows(2).enumerate().filter(|(_, ends)| ends[0] < ends[1]);
-            for (row, row_ends) in named {
-                rows.push(row as u32);
-                ends.push(row_ends[1]);
+            let indices = plan.batch(batch);
+            let named = &inverse.order(batch)[..inverse.offsets(batch)[plan.rows] as usize];
+            for positions in named.chunk_by(|&a, &b| indices[a as usize] == indices[b as usize]) {
+                rows.push(indices[positions[0] as usize]);
+                ends.push(ends[ends.len() - 1] + positions.len() as u32);
             }
             starts.push(rows.len());
         }

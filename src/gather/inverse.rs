@@ -29,6 +29,7 @@ pub(super) struct Inverse {
     offsets: Vec<u32>,
     /// (B, M) positions within the batch. Padding is left out, so a batch may end early.
     order: Vec<u32>,
+    in_order: bool,
 }
 
 impl Inverse {
@@ -43,13 +44,19 @@ impl Inverse {
                 .enumerate()
                 .for_each(|(batch, (offsets, order))| invert(plan.batch(batch), rows, offsets, order));
         }
-        Self { rows, per_batch, offsets, order }
+        Self { rows, per_batch, offsets, order, in_order: false }
     }
 
     /// The inverse of the positions 0, 1, ... of one batch, which name rows in ascending order, those between `offsets`.
     pub(super) fn of_sorted(offsets: Vec<u32>) -> Self {
         let per_batch = offsets.last().map_or(0, |&last| last as usize);
-        Self { rows: offsets.len() - 1, per_batch, offsets, order: (0..per_batch as u32).collect() }
+        let order = (0..per_batch as u32).collect();
+        Self { rows: offsets.len() - 1, per_batch, offsets, order, in_order: true }
+    }
+
+    /// Whether the positions by row are known to be 0, 1, 2, ...
+    pub(super) fn is_in_order(&self) -> bool {
+        self.in_order
     }
 
     /// The offsets of a batch's rows, N + 1 of them, into [`Inverse::order`].

@@ -5,8 +5,9 @@
 //! and never fuse: they are equal, bit for bit, to the naive loop at every level.
 
 use super::plan::ABSENT;
+use super::pull::{Pull, pull_rows};
 use super::scalars::Scalars;
-use super::terms::{Owned, Sources, Terms, Weighted, fold_rows};
+use super::terms::{InOrder, Owned, Sources, Terms, Weighted, fold_rows};
 use super::{choices, maps};
 use crate::buffer::Tile;
 use crate::element::Element;
@@ -15,6 +16,9 @@ use std::ops::Range;
 
 /// How many rows ahead to ask for: enough to cover the latency of memory, few enough to stay in the level-one cache.
 pub(super) const AHEAD: usize = 12;
+
+/// Vectors of a row that are loaded before the first is stored, so that the misses of a row overlap.
+const BLOCK: usize = 4;
 
 /// No element type has more lanes.
 pub(super) const MOST_LANES: usize = 16;
@@ -63,6 +67,9 @@ pub trait Kernels: Element + choices::Kernels + maps::Kernels + Scalars {
         sums: &mut [Self],
         dots: &mut [Self],
     );
+
+    /// [`Kernels::add_and_dot_rows`] by destination row: `dots` has a place an edge.
+    fn pull_rows(level: Level, rows: Pull<'_, Self>, dots: &mut [Self], sums: &mut [Self]);
 
     /// Folds the source rows of every destination row in turn, for the `channels` of rows of `width`.
     fn fold_rows(
@@ -134,6 +141,9 @@ macro_rules! kernels {
         ) {
             at!(level, |s| add_and_dot_rows(s, rows, pairs, weights, width, sums, dots));
         }
+        fn pull_rows(level: Level, rows: Pull<'_, $t>, dots: &mut [$t], sums: &mut [$t]) {
+            at!(level, |s| pull_rows(s, rows, dots, sums));
+        }
         fn fold_rows(
             level: Level,
             source: &[$t],
@@ -143,6 +153,9 @@ macro_rules! kernels {
             tile: &mut Tile<'_, $t>,
         ) {
             match rows.terms {
+                Terms::InOrder(edges) => {
+                    at!(level, |s| fold_rows::<_, _, _, false>(s, source, InOrder(edges), rows, channels, traffic, tile));
+                }
                 Terms::Rows(order) if rows.product => {
                     at!(level, |s| fold_rows::<_, _, _, true>(s, source, order, rows, channels, traffic, tile));
                 }
@@ -180,7 +193,16 @@ fn copy_rows<T: Element, S: Simd>(
     let whole = width.is_multiple_of(T::LANES);
     match (traffic.stream, width) {
         (true, _) if whole => each_row(x, indices, padding, traffic, |row| {
-            row.chunks_exact(T::LANES).for_each(|lanes| tile.push_streamed(s.load(lanes)));
+            let blocks = row.chunks_exact(BLOCK * T::LANES);
+            let rest = blocks.remainder();
+            for block in blocks {
+                let mut vectors = [s.splat(T::zero()); BLOCK];
+                for (v, lanes) in vectors.iter_mut().zip(block.chunks_exact(T::LANES)) {
+                    *v = s.load(lanes);
+                }
+                tile.push_streamed(vectors);
+            }
+            rest.chunks_exact(T::LANES).for_each(|lanes| tile.push_streamed([s.load(lanes)]));
         }),
         (true, _) => each_row(x, indices, padding, traffic, |row| tile.push_slice_streamed(row)),
         // Short rows of a known length are a few moves.
@@ -301,7 +323,7 @@ fn add_and_dot_rows<T: Element, S: Simd>(
 
 /// The sum of all lanes: the upper half is added to the lower until one is left.
 #[inline(always)]
-fn fold_lanes<T: Element, V: Vector<T>>(v: V) -> T {
+pub(super) fn fold_lanes<T: Element, V: Vector<T>>(v: V) -> T {
     let mut lanes = [T::zero(); MOST_LANES];
     v.store(&mut lanes);
     let mut half = T::LANES / 2;

@@ -18,10 +18,10 @@
 //! # How it is laid out
 //!
 //! `plan` checks indices, `groups` knows which belong together, `inverse` turns them round. The inner loops over rows are
-//! in `kernels` (copy, add, multiply), `terms` (fold in registers), `choices` (max and min), `maps` (element by element)
-//! and `scalars`.
-//! `reduce` holds the sums at rows that every adjoint needs, `choose` the choice that pooling and segments share. The
-//! operators are `rows` and `compact`, `weighted`, `pool` and `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
+//! in `kernels` (copy, add, multiply), `terms` (fold in registers), `pull` (two gradients at once), `choices` (max and min),
+//! `maps` (element by element) and `scalars`. `reduce` holds the sums at rows that every adjoint needs, `choose` the choice
+//! that pooling and segments share. The operators are `rows` and `compact`, `weighted` and `weighted_adjoint`, `pool` and
+//! `pool_extremes`, `segment` with `segment_extremes` and `segment_exp`.
 
 mod choices;
 mod choose;
@@ -33,6 +33,7 @@ mod maps;
 mod plan;
 mod pool;
 mod pool_extremes;
+mod pull;
 mod reduce;
 mod rows;
 mod scalars;
@@ -41,6 +42,7 @@ mod segment_exp;
 mod segment_extremes;
 mod terms;
 mod weighted;
+mod weighted_adjoint;
 
 pub use choices::Extremum;
 pub use choose::{Extremes, Ties};
@@ -52,4 +54,5 @@ pub use plan::{Reduction, Tuning};
 pub use pool::{Linear, Pooled};
 pub use rows::{Gather, index_points, index_points_adjoint};
 pub use segment::Segments;
-pub use weighted::{Weighted, WeightedGradients};
+pub use weighted::Weighted;
+pub use weighted_adjoint::WeightedGradients;

@@ -4,7 +4,7 @@ use super::choices::{Candidates, Chosen, Extremum, Number, Pick};
 use super::choose::{Chooser, Extremes, Shares, Ties, buffers, check_arguments};
 use super::plan::Reduction;
 use super::pool::Pooled;
-use super::reduce::{PAIRS, each_pairs, inverse_cut, reduction};
+use super::reduce::{PAIRS, SLAB_BYTES, each_pairs, inverse_cut, reduction};
 use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::Result;
@@ -179,7 +179,7 @@ impl<D: Dimension, X: Dimension> Pooled<D, X> {
             let group = groups.owner().of(position);
             Pick { group, to, number: position - groups.offsets[group as usize] }
         };
-        let slab = reduction::<T>(plan, width) == Reduction::Slab;
+        let slab = reduction::<T>(plan, width, SLAB_BYTES) == Reduction::Slab;
         let cut = if slab {
             let parallel = plan.parallel::<T>(width);
             Cut { group: plan.rows, tile: plan.rows, width, parallel }

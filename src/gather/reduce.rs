@@ -20,7 +20,7 @@ use crate::parallel::{Cut, for_each_tile};
 use std::ops::Range;
 
 /// Sums of a batch beyond this size are not kept in cache: a few of them share a last-level cache.
-const SLAB_BYTES: usize = 8 << 20;
+pub(super) const SLAB_BYTES: usize = 8 << 20;
 
 /// Bytes of sums that one task of the inverse reduction writes.
 pub(super) const TILE_BYTES: usize = 256 << 10;
@@ -33,6 +33,9 @@ pub(super) const PAIRS: usize = 256;
 
 /// From this many sources on, a destination row is split by channels.
 const HUB: usize = 1 << 14;
+
+/// Vectors of channels that one task takes of such a row.
+pub(super) const HUB_VECTORS: usize = 2;
 
 /// Rows to be summed at the rows that a plan's indices name.
 pub(super) struct Spread<'a, T> {
@@ -64,7 +67,7 @@ impl<'a, T: Real> Spread<'a, T> {
         if plan.batches * plan.rows == 0 || self.width == 0 {
             return Filled::NOTHING;
         }
-        let inverse = self.product || reduction::<T>(plan, self.width) == Reduction::Inverse;
+        let inverse = self.product || reduction::<T>(plan, self.width, SLAB_BYTES) == Reduction::Inverse;
         match &self.source {
             Rows::Dense(source) if inverse => self.by_inverse(source, out),
             _ => self.by_slab(out),
@@ -119,14 +122,15 @@ impl<'a, T: Real> Spread<'a, T> {
         let traffic = Traffic {
             stream: row_bytes.is_multiple_of(64)
                 && plan.tuning.stream.unwrap_or(plan.batches * plan.rows * row_bytes > STREAM_BYTES),
-            prefetch: plan.tuning.prefetch.unwrap_or(true),
+            // What comes in the order of memory needs no asking.
+            prefetch: plan.tuning.prefetch.unwrap_or(!inverse.is_in_order()),
         };
-        let hub = plan.tuning.hub.unwrap_or(HUB);
         for_each_tile(out, plan.batches * plan.rows, &cut, &|batch, rows, tile| {
             let source = &source[batch * self.groups * width..][..self.groups * width];
             let (offsets, order) = (inverse.offsets(batch), inverse.order(batch));
             let weights = self.weights.map(|weights| &weights[batch * plan.per_batch..][..plan.per_batch]);
             let terms = match (self.owner, weights) {
+                (Owner::Each, None) if inverse.is_in_order() && !self.product => Terms::InOrder(order.len()),
                 (Owner::Each, None) => Terms::Rows(order),
                 (owner, weights) => Terms::Owned(order, owner, weights),
             };
@@ -135,26 +139,40 @@ impl<'a, T: Real> Spread<'a, T> {
                 let rows = Sources { width, offsets, terms, product: self.product, mean: self.mean };
                 T::fold_rows(plan.level, source, rows, channels, traffic, tile);
             };
-            let is_hub = |&row: &usize| (offsets[row + 1] - offsets[row]) as usize >= hub;
-            let mut next = rows.start;
-            while let Some(row) = (next..rows.end).find(is_hub) {
-                sum(next..row, 0..width, tile);
-                let part = T::LANES * 2;
-                tile.push_parts(width, part, |channel, tile| {
-                    sum(row..row + 1, channel..(channel + part).min(width), tile);
-                });
-                next = row + 1;
-            }
-            sum(next..rows.end, 0..width, tile);
+            let part = T::LANES * HUB_VECTORS;
+            each_hub(plan, offsets, rows, |rows, hub| match hub {
+                None => sum(rows, 0..width, tile),
+                Some(hub) => tile.push_parts(width, part, |channel, tile| {
+                    sum(hub..hub + 1, channel..(channel + part).min(width), tile);
+                }),
+            });
         })
     }
 }
 
-/// How rows of `width` are reduced.
-pub(super) fn reduction<T>(plan: &Plan, width: usize) -> Reduction {
+/// Hands out the rows `rows` of `offsets` in turn: those between hubs, then a hub.
+pub(super) fn each_hub(
+    plan: &Plan,
+    offsets: &[u32],
+    rows: Range<usize>,
+    mut take: impl FnMut(Range<usize>, Option<usize>),
+) {
+    let least = plan.tuning.hub.unwrap_or(HUB);
+    let is_hub = |&row: &usize| (offsets[row + 1] - offsets[row]) as usize >= least;
+    let mut next = rows.start;
+    while let Some(hub) = (next..rows.end).find(is_hub) {
+        take(next..hub, None);
+        take(hub..hub + 1, Some(hub));
+        next = hub + 1;
+    }
+    take(next..rows.end, None);
+}
+
+/// How rows of `width` are reduced, where running sums of `most` bytes a batch stay in cache.
+pub(super) fn reduction<T>(plan: &Plan, width: usize, most: usize) -> Reduction {
     let row_bytes = width * size_of::<T>();
     let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel::<T>(width);
-    let slab = busy && plan.rows * row_bytes <= SLAB_BYTES;
+    let slab = busy && plan.rows * row_bytes <= most;
     plan.tuning.reduction.unwrap_or(if slab { Reduction::Slab } else { Reduction::Inverse })
 }
 

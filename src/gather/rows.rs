@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 pub(super) const TILE_BYTES: usize = 256 << 10;
 
 /// Tables larger than this many bytes are asked for ahead of use: about a level-two cache.
-pub(super) const PREFETCH_BYTES: usize = 1 << 20;
+pub(super) const PREFETCH_BYTES: usize = 64 << 10;
 
 /// Gathers rows: `y[b, .., :] = x[b, indices[b, ..], :]`.
 ///

@@ -326,6 +326,38 @@ impl Segments {
         Ok(())
     }
 
+    /// [`Segments::product_adjoint`] added to the caller's array; rows without a segment stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Segments::forward`]; nothing is written then.
+    pub fn product_adjoint_add<T: Real>(
+        &self,
+        grad_y: ArrayView2<'_, T>,
+        x: ArrayView2<'_, T>,
+        grad_x: ArrayViewMut2<'_, T>,
+    ) -> Result<()> {
+        check_shape("grad_x", grad_x.shape(), x.shape())?;
+        self.add(&self.product_adjoint(grad_y, x)?, grad_x);
+        Ok(())
+    }
+
+    /// Adds a gradient, made by this operator, to the rows that have a segment.
+    pub(super) fn add<T: Real>(&self, gradient: &Array2<T>, grad_x: ArrayViewMut2<'_, T>) {
+        let (width, ids) = (gradient.ncols(), self.plan.batch(0));
+        let gradient = gradient.as_slice().expect("made in one piece");
+        let _ = self.each_row_tile(width, Output::array(grad_x, Start::Values), |rows, tile| {
+            let sums = tile.accumulators();
+            let first = rows.start;
+            each_pairs(ids, Owner::Each, rows.clone(), |pairs, _| {
+                pairs
+                    .iter_mut()
+                    .for_each(|pair| (pair.from, pair.to) = (pair.from - first as u32, pair.from - first as u32));
+                T::add_rows(self.plan.level, &gradient[first * width..rows.end * width], pairs, None, width, sums);
+            });
+        });
+    }
+
     /// Checks the shape of an array with a row a row and returns its channels.
     pub(super) fn channels_of_rows(&self, argument: &'static str, found: &[usize]) -> Result<usize> {
         check_shape(argument, found, &[self.plan.per_batch, found[1]])?;

@@ -92,6 +92,22 @@ impl Segments {
         Ok(())
     }
 
+    /// [`Segments::softmax_adjoint`] added to the caller's array; rows without a segment stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Segments::forward`]; nothing is written then.
+    pub fn softmax_adjoint_add<T: Real>(
+        &self,
+        grad_y: ArrayView2<'_, T>,
+        y: ArrayView2<'_, T>,
+        grad_x: ArrayViewMut2<'_, T>,
+    ) -> Result<()> {
+        check_shape("grad_x", grad_x.shape(), y.shape())?;
+        self.add(&self.softmax_adjoint(grad_y, y)?, grad_x);
+        Ok(())
+    }
+
     /// `y[s, :] = max + ln(sum of exp(x[k, :] - max))` over the rows k of each segment s, ascending, max being the largest
     /// element of the segment, or 0 where that is infinite or NaN: a new array (S, C). An empty segment has -infinity, the
     /// logarithm of an empty sum. O((M + S) x C).
@@ -170,6 +186,23 @@ impl Segments {
         let inputs = [dense(&grad_y)?, dense(&x)?, dense(&y)?];
         let inputs = inputs.each_ref().map(|input| &**input);
         let _ = self.pull_log_sums(inputs, width, Output::array(grad_x, Start::Zero));
+        Ok(())
+    }
+
+    /// [`Segments::log_sum_exp_adjoint`] added to the caller's array; rows without a segment stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Segments::forward`]; nothing is written then.
+    pub fn log_sum_exp_adjoint_add<T: Real>(
+        &self,
+        grad_y: ArrayView2<'_, T>,
+        x: ArrayView2<'_, T>,
+        y: ArrayView2<'_, T>,
+        grad_x: ArrayViewMut2<'_, T>,
+    ) -> Result<()> {
+        check_shape("grad_x", grad_x.shape(), x.shape())?;
+        self.add(&self.log_sum_exp_adjoint(grad_y, x, y)?, grad_x);
         Ok(())
     }
 

@@ -23,6 +23,8 @@ pub struct Sources<'a, T> {
 /// What each edge adds. A row number [`ABSENT`] adds nothing.
 #[derive(Clone, Copy)]
 pub enum Terms<'a, T> {
+    /// Row `edge`, of this many.
+    InOrder(usize),
     /// Row `order[edge]`.
     Rows(&'a [u32]),
     /// Row `order[edge]` times `weights[edge]`.
@@ -61,6 +63,25 @@ pub trait Term<T: Element>: Copy {
     fn row(self, edge: usize) -> Option<usize>;
     /// What the edge makes of a vector of its row.
     fn weigh<S: Simd>(self, s: S, edge: usize, v: S::V<T>) -> S::V<T>;
+}
+
+/// As many edges as there are rows, each with its own.
+#[derive(Clone, Copy)]
+pub struct InOrder(pub usize);
+
+impl<T: Element> Term<T> for InOrder {
+    #[inline(always)]
+    fn edges(self) -> usize {
+        self.0
+    }
+    #[inline(always)]
+    fn row(self, edge: usize) -> Option<usize> {
+        Some(edge)
+    }
+    #[inline(always)]
+    fn weigh<S: Simd>(self, _: S, _: usize, v: S::V<T>) -> S::V<T> {
+        v
+    }
 }
 
 impl<T: Element> Term<T> for &[u32] {
@@ -215,13 +236,13 @@ impl<T: Element, R: Term<T>> Edges<'_, T, R> {
                 }
             },
         );
-        for fold in folds {
-            let fold = self.finish(s, fold, used);
-            if self.traffic.stream {
-                tile.push_streamed(fold);
-            } else {
-                tile.push(fold);
-            }
+        for fold in &mut folds {
+            *fold = self.finish(s, *fold, used);
+        }
+        if self.traffic.stream {
+            tile.push_streamed(folds);
+        } else {
+            folds.into_iter().for_each(|fold| tile.push(fold));
         }
         N * T::LANES
     }

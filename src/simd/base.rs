@@ -116,8 +116,11 @@ macro_rules! vector {
                 out.write_copy_of_slice(&self.to_array()[..out.len()]);
             }
             #[inline(always)]
-            fn stream(self, out: &mut [MaybeUninit<$t>]) {
-                super::stream_slice(&self.to_array(), &mut out[..$lanes]);
+            fn stream<const N: usize>(vectors: [Self; N], out: &mut [MaybeUninit<$t>]) {
+                assert!(out.len() >= N * $lanes, "the vectors' lanes");
+                for (v, out) in vectors.into_iter().zip(out.chunks_exact_mut($lanes)) {
+                    super::stream_slice(&v.to_array(), out);
+                }
             }
             #[inline(always)]
             fn min(self, b: Self) -> Self {

@@ -166,9 +166,9 @@ pub trait Vector<T: Element>: Copy + Add<Output = Self> + Sub<Output = Self> + M
     fn write(self, out: &mut [MaybeUninit<T>]);
     /// [`Vector::store_head`] into memory that need not be initialised.
     fn write_head(self, out: &mut [MaybeUninit<T>]);
-    /// [`Vector::write`] past the caches where the address allows it: a multiple of 16 bytes, best of 64. The caller
-    /// calls [`fence`] before another thread may read what was written.
-    fn stream(self, out: &mut [MaybeUninit<T>]);
+    /// [`Vector::write`] of vectors side by side, past the caches where the address allows it: a multiple of 16 bytes,
+    /// best of 64. The caller calls [`fence`] before another thread may read what was written.
+    fn stream<const N: usize>(vectors: [Self; N], out: &mut [MaybeUninit<T>]);
     /// `if a < b { a } else { b }` a lane.
     fn min(self, b: Self) -> Self;
     /// `if a > b { a } else { b }` a lane.

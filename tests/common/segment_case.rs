@@ -88,6 +88,8 @@ fn check_operator<T: Value>(problem: &Problem, op: Segments, reference: &Segment
     let pulled = op.product_adjoint(grad_y.view(), x.view()).expect("the shapes are right");
     assert_flat("product_adjoint", &pulled, &expected);
     check_into("product_adjoint_into", &grad_x, &expected, |gx| op.product_adjoint_into(grad_y.view(), x.view(), gx));
+    let sums = reference.added(&expected, &start);
+    check_into("product_adjoint_add", &grad_x, &sums, |gx| op.product_adjoint_add(grad_y.view(), x.view(), gx));
 
     for which in [Extremum::Max, Extremum::Min] {
         let (values, arguments) = reference.extremes(which, &flat_x, problem.empty);
@@ -150,11 +152,18 @@ fn check_exponentials<T: Value>(
     check_into("log_sum_exp_adjoint_into", of_rows, &copied(&log_grad), |gx| {
         op.log_sum_exp_adjoint_into(grad_y.view(), x.view(), log_sums.view(), gx)
     });
+    let start = of_rows.view().to_owned().into_dyn();
+    check_into("log_sum_exp_adjoint_add", of_rows, &reference.added(&copied(&log_grad), &start), |gx| {
+        op.log_sum_exp_adjoint_add(grad_y.view(), x.view(), log_sums.view(), gx)
+    });
     let soft = op.softmax(x.view()).expect("the shape is right");
     check_into("softmax_into", of_rows, &copied(&soft), |y| op.softmax_into(x.view(), y));
     let soft_grad = op.softmax_adjoint(of_rows.view(), soft.view()).expect("the shapes are right");
     check_into("softmax_adjoint_into", of_rows, &copied(&soft_grad), |gx| {
         op.softmax_adjoint_into(of_rows.view(), soft.view(), gx)
+    });
+    check_into("softmax_adjoint_add", of_rows, &reference.added(&copied(&soft_grad), &start), |gx| {
+        op.softmax_adjoint_add(of_rows.view(), soft.view(), gx)
     });
     if near {
         assert_near("log_sum_exp", &log_sums, &reference.log_sum_exp(&wide_x, epsilon));

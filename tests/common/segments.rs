@@ -66,6 +66,17 @@ impl SegmentIds {
         grad_x
     }
 
+    /// `gradient`, a row a row, added to what was there before where the row has a segment.
+    pub fn added<T: Value>(&self, gradient: &ArrayD<Cell<T>>, start: &ArrayD<T>) -> ArrayD<Cell<T>> {
+        let mut sums = copied(start);
+        for (row, _) in self.each() {
+            for c in 0..start.shape()[1] {
+                sums[[row, c]] = Cell::Computed(start[[row, c]] + gradient[[row, c]].value());
+            }
+        }
+        sums
+    }
+
     /// `gx[m, :] = gy[s, :] * (before * after)`
     pub fn product_adjoint<T: Value>(&self, grad_y: &ArrayD<T>, x: &ArrayD<T>) -> ArrayD<Cell<T>> {
         let shape = [self.ids.len(), x.shape()[1]];

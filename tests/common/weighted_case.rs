@@ -87,6 +87,9 @@ fn check_operator<T: Value, D: Dimension, X: Dimension>(
         Ok(())
     });
 
+    check_into("adjoint_x_into", &grad_x, &expected_x, |gx| op.adjoint_x_into(grad_y.view(), w.view(), gx));
+    check_into("adjoint_w_into", &grad_w, &expected_w, |gw| op.adjoint_w_into(grad_y.view(), x.view(), gw));
+
     let sums_x = groups.weighted_x(&flat_y, &flat_w, &flat(&grad_x.view(), of_features));
     let sums_w = groups.weighted_w(&flat_y, &flat_x, &flat(&grad_w.view(), of_weights));
     check_into("grad_x of adjoint_add", &grad_x, &sums_x, |gx| {
@@ -95,4 +98,6 @@ fn check_operator<T: Value, D: Dimension, X: Dimension>(
         });
         Ok(())
     });
+    check_into("adjoint_x_add", &grad_x, &sums_x, |gx| op.adjoint_x_add(grad_y.view(), w.view(), gx));
+    check_into("adjoint_w_add", &grad_w, &sums_w, |gw| op.adjoint_w_add(grad_y.view(), x.view(), gw));
 }

@@ -70,6 +70,8 @@ pub fn prefetch<T>(x: &[T]) {
         for at in (0..bytes).step_by(LINE) {
             _mm_prefetch::<_MM_HINT_T0>(start.add(at));
         }
+        // What does not start with a line may end in one more.
+        _mm_prefetch::<_MM_HINT_T0>(start.add(bytes.saturating_sub(1)));
     }
 }
 

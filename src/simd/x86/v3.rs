@@ -151,19 +151,23 @@ macro_rules! vector {
                 unsafe { self.put_head(out.as_mut_ptr().cast(), out.len()) }
             }
             #[inline(always)]
-            fn stream(self, out: &mut [MaybeUninit<$t>]) {
-                assert!(out.len() >= $lanes, "a vector's lanes");
-                if out.as_ptr().addr().is_multiple_of(size_of::<$register>()) {
-                    let out = out.as_mut_ptr().cast::<$t>();
-                    // SAFETY: a vector of this level exists; the slice holds one, at a multiple of 32 bytes.
-                    unsafe {
-                        $stream(out, self.0[0]);
-                        $stream(out.add(Self::HALF), self.0[1]);
+            fn stream<const N: usize>(vectors: [Self; N], out: &mut [MaybeUninit<$t>]) {
+                assert!(out.len() >= N * $lanes, "the vectors' lanes");
+                let aligned = out.as_ptr().addr().is_multiple_of(size_of::<$register>());
+                for (v, out) in vectors.into_iter().zip(out.chunks_exact_mut($lanes)) {
+                    if aligned {
+                        let out = out.as_mut_ptr().cast::<$t>();
+                        // SAFETY: a vector of this level exists; the slice holds one, a multiple of 64 bytes behind a
+                        // multiple of 32.
+                        unsafe {
+                            $stream(out, v.0[0]);
+                            $stream(out.add(Self::HALF), v.0[1]);
+                        }
+                    } else {
+                        let mut lanes = [0.0; $lanes];
+                        v.store(&mut lanes);
+                        stream_slice(&lanes, out);
                     }
-                } else {
-                    let mut lanes = [0.0; $lanes];
-                    self.store(&mut lanes);
-                    stream_slice(&lanes, &mut out[..$lanes]);
                 }
             }
             #[inline(always)]

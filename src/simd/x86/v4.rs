@@ -100,15 +100,18 @@ macro_rules! vector {
                 unsafe { $store_masked(out.as_mut_ptr().cast(), Self::head(out.len()), self.0) }
             }
             #[inline(always)]
-            fn stream(self, out: &mut [MaybeUninit<$t>]) {
-                assert!(out.len() >= $lanes, "a vector's lanes");
-                if out.as_ptr().addr().is_multiple_of(LINE) {
-                    // SAFETY: a vector of this level exists; the slice holds one, at a multiple of 64 bytes.
-                    unsafe { $stream(out.as_mut_ptr().cast(), self.0) }
-                } else {
-                    let mut lanes = [0.0; $lanes];
-                    self.store(&mut lanes);
-                    stream_slice(&lanes, &mut out[..$lanes]);
+            fn stream<const N: usize>(vectors: [Self; N], out: &mut [MaybeUninit<$t>]) {
+                assert!(out.len() >= N * $lanes, "the vectors' lanes");
+                let aligned = out.as_ptr().addr().is_multiple_of(LINE);
+                for (v, out) in vectors.into_iter().zip(out.chunks_exact_mut($lanes)) {
+                    if aligned {
+                        // SAFETY: a vector of this level exists; the slice holds one, a multiple of 64 bytes behind one.
+                        unsafe { $stream(out.as_mut_ptr().cast(), v.0) }
+                    } else {
+                        let mut lanes = [0.0; $lanes];
+                        v.store(&mut lanes);
+                        stream_slice(&lanes, out);
+                    }
                 }
             }
             #[inline(always)]
