@@ -3,17 +3,23 @@
 mod common;
 
 use common::cloud::Cloud;
+use common::limits::Limits;
 use common::neighbors::{BruteForce, assert_neighbors, tunings};
 use common::random::Random;
+use common::ranges::assert_rows;
+use common::space::{METRICS, Space};
 use common::{levels, threads};
-use pullback::kdtree::{KdTree, Neighbors};
+use pullback::kdtree::{KdTree, KdTreeDyn, Neighbors, RadiusNeighbors, Search};
 use rayon::prelude::*;
 use std::thread;
 
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<KdTree<f32, 3>>();
+    shared::<KdTreeDyn<f64>>();
     shared::<Neighbors<f64>>();
+    shared::<RadiusNeighbors<f32>>();
+    shared::<Search<'_, f32>>();
 };
 
 #[test]
@@ -34,6 +40,41 @@ fn one_tree_used_by_many_threads() {
             threads::with(7, || (0..14).into_par_iter().for_each(|_| search()));
         }
     });
+}
+
+/// One search by each metric, copied to threads that ask different things of it at once.
+#[test]
+fn one_search_used_by_many_threads() {
+    let mut random = Random::new(7);
+    let points = Cloud::Uniform.points::<f32>(500, 3, &mut random);
+    let queries = Cloud::Uniform.queries(&points, 200, &mut random);
+    let space = Space::periodic(&[Some(1.5), None, Some(0.7)], &[-1.0, 0.0, 0.1]);
+    for metric in METRICS {
+        let brute_force = BruteForce::in_space(space.clone(), points.view()).metric(metric);
+        let nearest = brute_force.knn(queries.view(), 5);
+        let radii = Limits::Each(nearest.distances.column(3).to_owned());
+        let (bounded, within) =
+            (brute_force.knn_within(queries.view(), 5, &radii), brute_force.radius(queries.view(), &radii, true));
+        let pairs = brute_force.pairs_within(0.1);
+        levels::each(|level| {
+            for tuning in tunings() {
+                let tree = space.builder().build_dyn(points.view()).unwrap().with_level(level).unwrap();
+                let tree = tree.with_tuning(tuning);
+                let search = tree.search().metric(metric).by_distance();
+                let ask = |at: usize| {
+                    let limits = || radii.per_query().expect("a radius");
+                    match at % 4 {
+                        0 => assert_neighbors(&search.knn(queries.view(), 5).unwrap(), &nearest),
+                        1 => assert_neighbors(&search.within(limits()).knn(queries.view(), 5).unwrap(), &bounded),
+                        2 => assert_rows(&search.radius(queries.view(), limits()).unwrap(), &within),
+                        _ => assert_eq!(search.pairs_within(0.1).unwrap(), pairs),
+                    }
+                };
+                thread::scope(|scope| (0..8).for_each(|at| drop(scope.spawn(move || ask(at)))));
+                threads::with(7, || (0..16).into_par_iter().for_each(ask));
+            }
+        });
+    }
 }
 
 /// Trees built inside of parallel work, each by the threads that also build the others.

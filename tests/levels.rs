@@ -5,10 +5,14 @@ mod common;
 use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::levels;
+use common::limits::Limit;
 use common::neighbors::assert_exact;
+use common::neighbors_case::Case;
 use common::pooled_case::Pooling;
 use common::reduction_case::{Family, Form, Problem};
+use common::search_case::SearchCase;
 use common::segment_case::BySegment;
+use common::space::{Axes, METRICS};
 use common::values::{Value, Values};
 use common::weighted_case::WeightedSums;
 use ndarray::{ArrayViewMut, array, s};
@@ -126,5 +130,19 @@ fn kdtree_knn() {
         check::<f32, 3>(level);
         check::<f64, 2>(level);
         check::<f32, 7>(level);
+    });
+}
+
+/// Bounds, radii, pairs: by every metric, in open and in periodic space.
+#[test]
+fn kdtree_searches() {
+    levels::each(|level| {
+        for (metric, periodic) in METRICS.into_iter().flat_map(|metric| [(metric, Axes::None), (metric, Axes::All)]) {
+            for (dims, double, each) in [(3, false, true), (2, true, false), (7, false, false)] {
+                let case = Case { dims, double, points: 50, queries: 17, k: 3, ..Case::default() };
+                let search = SearchCase { case, metric, periodic, each, by_distance: double, ..SearchCase::default() };
+                SearchCase { bound: Some(Limit::Any), squared: each, ..search }.check(level);
+            }
+        }
     });
 }

@@ -5,7 +5,7 @@ use super::metric::Metric;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::layout::check_shape;
-use ndarray::{Array1, ArrayView1};
+use ndarray::{Array1, ArrayBase, ArrayView1, Ix1, ViewRepr};
 
 /// A distance that is the same for all queries, or one a query. Whatever is one converts into it:
 ///
@@ -23,8 +23,8 @@ use ndarray::{Array1, ArrayView1};
 pub enum PerQuery<'a, T> {
     /// The same for all.
     One(T),
-    /// (M) one a query.
-    Each(ArrayView1<'a, T>),
+    /// (M) one a query. (The type of an `ArrayView1<'a, T>`, spelt so that a longer-lived one is one for a shorter life.)
+    Each(ArrayBase<ViewRepr<&'a T>, Ix1, T>),
 }
 
 impl From<f32> for PerQuery<'_, f32> {
@@ -84,7 +84,10 @@ pub(super) struct KeyBounds<'a, T> {
 impl<'a, T: Element> KeyBounds<'a, T> {
     /// Keys of distances below these; all keys where there are none.
     pub(super) fn below(metric: Metric, distances: Option<PerQuery<'a, T>>) -> Self {
-        Self::new(metric, distances.unwrap_or(PerQuery::One(T::infinity())), bound::below)
+        match distances {
+            Some(distances) => Self::new(metric, distances, bound::below),
+            None => Self::at_most(metric, PerQuery::One(T::infinity())),
+        }
     }
 
     /// Keys of distances up to these.

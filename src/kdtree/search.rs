@@ -73,8 +73,8 @@ impl<'a, T: Real> Search<'a, T> {
     }
 
     /// Only neighbours nearer than `bound`, strictly, as `distance_upper_bound` in `SciPy`: those whose reported distance is
-    /// below it. One bound, or one a query; of [`Search::knn_self`] one a point. An infinite bound is no bound. Only
-    /// [`Search::knn`] and [`Search::knn_self`] look at it.
+    /// below it. One bound, or one a query; of [`Search::knn_self`] one a point. An infinite bound leaves out distances that
+    /// overflowed, which are neighbours where there is no bound. Only [`Search::knn`] and [`Search::knn_self`] look at it.
     pub fn within(mut self, bound: impl Into<PerQuery<'a, T>>) -> Self {
         self.options.within = Some(bound.into());
         self

@@ -22,7 +22,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// `car_cloud400.csv`: (24989, 3), outdoors, from the side of a road.
 pub fn car() -> Option<Array2<f32>> {
     let text = read_to_string(find("car_cloud400.csv")?).expect("the file is read");
-    Some(from_words(text.lines().skip(1).map(|line| line.split(',')), 24_989))
+    Some(from_words(text.lines().skip(1).map(|line| line.split(',').take(3)), 24_989))
 }
 
 /// `spot.obj`: (2930, 3), the vertices of a mesh that is its own mirror image.
@@ -60,9 +60,30 @@ pub fn office() -> Option<Array2<f32>> {
     Some(points)
 }
 
-/// The first three words of each line.
+/// `tip3p.pdb`: (2685, 3), oxygen and both hydrogens of each molecule of water in a periodic cube of 30, some of them
+/// outside of it.
+pub fn water() -> Option<Array2<f64>> {
+    let text = read_to_string(find("tip3p.pdb")?).expect("the file is read");
+    let atoms = text.lines().filter(|line| line.starts_with("ATOM") || line.starts_with("HETATM"));
+    // Three columns of eight characters, with or without a space between.
+    Some(from_words(atoms.map(|line| [30, 38, 46].into_iter().map(|at| &line[at..at + 8])), 2685))
+}
+
+/// `meuse.txt`: (155, 2), where soil was sampled beside a river, in metres.
+pub fn meuse() -> Option<Array2<f64>> {
+    let text = read_to_string(find("meuse.txt")?).expect("the file is read");
+    Some(from_words(text.lines().skip(1).map(|line| line.split(',').take(2)), 155))
+}
+
+/// `poses_kitti.txt`: (1113, 12), rotation and translation of each step of a drive.
+pub fn poses() -> Option<Array2<f64>> {
+    let text = read_to_string(find("poses_kitti.txt")?).expect("the file is read");
+    Some(from_words(text.lines().map(str::split_whitespace), 1113))
+}
+
+/// Rows of numbers.
 fn from_words<'a, T: FromStr>(lines: impl Iterator<Item = impl Iterator<Item = &'a str>>, rows: usize) -> Array2<T> {
     let number = |word: &str| word.trim().parse().ok().expect("a number");
-    let cells = lines.flat_map(|words| words.take(3)).map(number).collect();
-    Array2::from_shape_vec([rows, 3], cells).expect("three coordinates a line")
+    let cells: Vec<T> = lines.flatten().map(number).collect();
+    Array2::from_shape_vec([rows, cells.len() / rows], cells).expect("as many numbers in each line")
 }

@@ -1,11 +1,12 @@
 //! Nearest neighbours by brute force, written from the contract, and the comparison with them.
 
+use super::limits::Limits;
+use super::space::{Space, reported, root};
 use super::values::Value;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
-use pullback::kdtree::{Builder, KdTree, Neighbors, Tuning};
+use pullback::kdtree::{Builder, KdTree, Metric, Neighbors, Tuning};
 use pullback::{Error, Level};
 use std::cmp::Ordering;
-use std::iter::zip;
 
 /// What a search must return.
 #[derive(Clone, Debug)]
@@ -20,21 +21,20 @@ pub struct Expected<T> {
 
 /// Points that a query is compared with one by one. Rows that are not finite are absent.
 pub struct BruteForce<T> {
+    space: Space<T>,
+    metric: Metric,
+    squared: bool,
+    /// Wrapped into the space, once: wrapping again may move a point that lies at a face.
     points: Array2<T>,
     present: Vec<u32>,
 }
 
 /// A key and a row number, the order of neighbours.
-type Neighbor<T> = (T, u32);
+pub type Neighbor<T> = (T, u32);
 
-fn order<T: Value>(a: &Neighbor<T>, b: &Neighbor<T>) -> Ordering {
+pub fn order<T: Value>(a: &Neighbor<T>, b: &Neighbor<T>) -> Ordering {
     let keys = a.0.partial_cmp(&b.0).expect("keys of finite coordinates are numbers");
     keys.then(a.1.cmp(&b.1))
-}
-
-/// `(dx*dx + dy*dy) + dz*dz`, every operation rounded.
-fn key<T: Value>(p: &[T], q: &[T]) -> T {
-    zip(p, q).fold(T::zero(), |sum, (&p, &q)| sum + (q - p) * (q - p))
 }
 
 fn is_finite<T: Value>(row: ArrayView1<'_, T>) -> bool {
@@ -43,48 +43,108 @@ fn is_finite<T: Value>(row: ArrayView1<'_, T>) -> bool {
 
 impl<T: Value> BruteForce<T> {
     pub fn new(points: ArrayView2<'_, T>) -> Self {
+        Self::in_space(Space::open(points.ncols()), points)
+    }
+
+    pub fn in_space(space: Space<T>, points: ArrayView2<'_, T>) -> Self {
         let present = (0..).zip(points.outer_iter()).filter(|(_, row)| is_finite(*row)).map(|(row, _)| row).collect();
-        Self { points: points.as_standard_layout().into_owned(), present }
+        let points = space.wrapped(points);
+        Self { space, metric: Metric::default(), squared: false, points, present }
+    }
+
+    pub fn metric(self, metric: Metric) -> Self {
+        Self { metric, ..self }
+    }
+
+    pub fn squared(self, squared: bool) -> Self {
+        Self { squared, ..self }
+    }
+
+    /// The number of points, the absent among them.
+    pub fn len(&self) -> usize {
+        self.points.nrows()
+    }
+
+    /// The distance of a neighbour, which bounds and radii are compared with.
+    pub fn distance(&self, neighbor: &Neighbor<T>) -> T {
+        root(self.metric, neighbor.0)
+    }
+
+    /// What is reported as the distance of a neighbour.
+    pub fn reported(&self, neighbor: &Neighbor<T>) -> T {
+        reported(self.metric, self.squared, neighbor.0)
     }
 
     /// The nearest `k` points of each query.
     pub fn knn(&self, queries: ArrayView2<'_, T>, k: usize) -> Expected<T> {
-        self.search(queries, k, |_, _| true)
+        self.knn_within(queries, k, &Limits::None)
+    }
+
+    /// The nearest `k` of the points within a query's bound.
+    pub fn knn_within(&self, queries: ArrayView2<'_, T>, k: usize, bounds: &Limits<T>) -> Expected<T> {
+        self.nearest(self.of_queries(queries), k, bounds)
     }
 
     /// The nearest `k` other points of each point.
     pub fn knn_self(&self, k: usize) -> Expected<T> {
-        self.search(self.points.view(), k, |query, point| query != point)
+        self.knn_self_within(k, &Limits::None)
+    }
+
+    /// The nearest `k` of the other points within a point's bound.
+    pub fn knn_self_within(&self, k: usize, bounds: &Limits<T>) -> Expected<T> {
+        self.nearest((0..self.len()).map(|row| self.of_point(row)), k, bounds)
     }
 
     /// [`BruteForce::knn_self`] of some points.
     pub fn knn_self_of(&self, rows: &[usize], k: usize) -> Expected<T> {
-        self.search(self.points.select(Axis(0), rows).view(), k, |query, point| rows[query] != point)
+        self.nearest(rows.iter().map(|&row| self.of_point(row)), k, &Limits::None)
     }
 
-    /// The nearest `k` of the points that `accepts` takes for a query, both by row number.
-    fn search(&self, queries: ArrayView2<'_, T>, k: usize, accepts: impl Fn(usize, usize) -> bool) -> Expected<T> {
-        let rows = self.points.nrows();
+    /// All points as neighbours of each query, in no order; none of a query that is not finite.
+    pub fn of_queries(&self, queries: ArrayView2<'_, T>) -> impl ExactSizeIterator<Item = Vec<Neighbor<T>>> {
+        let finite = queries.map_axis(Axis(1), is_finite);
+        let queries = self.space.wrapped(queries);
+        (0..queries.nrows()).map(move |row| if finite[row] { self.of(queries.row(row)).collect() } else { vec![] })
+    }
+
+    /// All other points as neighbours of a point.
+    pub fn of_point(&self, row: usize) -> Vec<Neighbor<T>> {
+        if self.present.binary_search(&(row as u32)).is_err() {
+            return vec![];
+        }
+        self.of(self.points.row(row)).filter(|&(_, other)| other as usize != row).collect()
+    }
+
+    fn of(&self, query: ArrayView1<'_, T>) -> impl Iterator<Item = Neighbor<T>> {
+        let (query, dims) = (query.to_vec(), self.points.ncols());
+        let points = self.points.as_slice().expect("standard layout");
+        let key = move |row: u32| self.space.key(self.metric, &points[row as usize * dims..][..dims], &query);
+        self.present.iter().map(move |&row| (key(row), row))
+    }
+
+    fn nearest(
+        &self,
+        candidates: impl ExactSizeIterator<Item = Vec<Neighbor<T>>>,
+        k: usize,
+        bounds: &Limits<T>,
+    ) -> Expected<T> {
+        let rows = candidates.len();
         let mut expected = Expected {
-            distances: Array2::from_elem([queries.nrows(), k], T::infinity()),
-            indices: Array2::from_elem([queries.nrows(), k], rows as u32),
-            counts: Array1::zeros(queries.nrows()),
+            distances: Array2::from_elem([rows, k], T::infinity()),
+            indices: Array2::from_elem([rows, k], self.len() as u32),
+            counts: Array1::zeros(rows),
         };
-        let (dims, points) = (self.points.ncols(), self.points.as_slice().expect("standard layout"));
-        for (query, row) in queries.outer_iter().enumerate().filter(|(_, row)| is_finite(*row)) {
-            let row = row.to_vec();
-            let candidates = self.present.iter().filter(|&&point| accepts(query, point as usize));
-            let neighbor = |&at: &u32| (key(&points[at as usize * dims..][..dims], &row), at);
-            let mut nearest: Vec<Neighbor<T>> = candidates.map(neighbor).collect();
+        for (query, mut nearest) in candidates.enumerate() {
+            nearest.retain(|neighbor| bounds.is_within(query, self.distance(neighbor)));
             if k < nearest.len() {
                 nearest.select_nth_unstable_by(k, order);
                 nearest.truncate(k);
             }
             nearest.sort_unstable_by(order);
             expected.counts[query] = nearest.len();
-            for (at, (key, index)) in nearest.into_iter().enumerate() {
-                expected.distances[[query, at]] = key.sqrt();
-                expected.indices[[query, at]] = index;
+            for (at, neighbor) in nearest.iter().enumerate() {
+                expected.distances[[query, at]] = self.reported(neighbor);
+                expected.indices[[query, at]] = neighbor.1;
             }
         }
         expected

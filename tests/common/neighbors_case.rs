@@ -100,7 +100,7 @@ impl Case {
     }
 
     /// Makes some rows not finite.
-    fn punch<T: Value>(&self, rows: &mut Array2<T>, random: &mut Random) {
+    pub fn punch<T: Value>(&self, rows: &mut Array2<T>, random: &mut Random) {
         for mut row in rows.outer_iter_mut() {
             if self.holes > 0 && random.below(self.holes) == 0 {
                 row[random.below(self.dims)] = random.one_of(&[T::nan(), T::infinity(), T::neg_infinity()]);

@@ -43,6 +43,17 @@ pub trait Value: Real {
 
     fn to_bits(self) -> u64;
 
+    /// The next value above.
+    fn up(self) -> Self;
+
+    /// The next value below.
+    fn down(self) -> Self;
+
+    /// The least value above 0.
+    fn subnormal() -> Self {
+        Self::zero().up()
+    }
+
     /// A finite value with sign and mantissa from random bits and one of 32 exponents around 1.
     fn spread(bits: u64) -> Self;
 
@@ -67,6 +78,14 @@ impl Value for f32 {
 
     fn to_bits(self) -> u64 {
         self.to_bits().into()
+    }
+
+    fn up(self) -> Self {
+        self.next_up()
+    }
+
+    fn down(self) -> Self {
+        self.next_down()
     }
 
     fn spread(bits: u64) -> Self {
@@ -96,6 +115,14 @@ impl Value for f64 {
 
     fn to_bits(self) -> u64 {
         self.to_bits()
+    }
+
+    fn up(self) -> Self {
+        self.next_up()
+    }
+
+    fn down(self) -> Self {
+        self.next_down()
     }
 
     fn spread(bits: u64) -> Self {
