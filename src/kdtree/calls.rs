@@ -6,16 +6,20 @@
 use super::arena::Arena;
 use super::build::build;
 use super::kernels::Kernels;
+use super::load::Source;
 use super::metric::Metric;
 use super::neighbors::{Neighbors, RadiusNeighbors};
 use super::per_query::PerQuery;
 use super::periodic::Torus;
 use super::queries::Queries;
 use super::search::{Options, Tuning};
-use super::{finite, knn, radius};
+use super::tree::KdTreeDyn;
+use super::{finite, knn, load, radius, save};
 use crate::error::Result;
 use crate::simd::Level;
 use ndarray::{Array1, Array2, ArrayView2};
+use std::io::{Read, Write};
+use std::path::Path;
 
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
@@ -23,8 +27,8 @@ macro_rules! calls {
         pub trait Calls: Kernels {
             $($(#[$doc])* fn $name($($argument: $type),*) -> $result;)*
         }
-        calls!(@of f32 { $(fn $name($($argument: $type),*) -> $result $body)* });
-        calls!(@of f64 { $(fn $name($($argument: $type),*) -> $result $body)* });
+        calls!(@of f32 { $($(#[$doc])* fn $name($($argument: $type),*) -> $result $body)* });
+        calls!(@of f64 { $($(#[$doc])* fn $name($($argument: $type),*) -> $result $body)* });
     };
     (@of $t:ty { $($functions:tt)* }) => { impl Calls for $t { $($functions)* } };
 }
@@ -49,6 +53,7 @@ calls! {
         queries: &ArrayView2<'_, Self>,
         k: usize
     ) -> Result<Neighbors<Self>> {
+        let tree = &tree.view();
         knn::knn(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), k)
     }
 
@@ -60,7 +65,8 @@ calls! {
         options: &Options<'_, Self>,
         k: usize
     ) -> Result<Neighbors<Self>> {
-        knn::knn(tree, level, tuning, options, &Queries::points(tree), k)
+        let tree = &tree.view();
+        knn::knn(tree, level, tuning, options, &Queries::points(tree)?, k)
     }
 
     /// [`radius::radius`].
@@ -72,6 +78,7 @@ calls! {
         queries: &ArrayView2<'_, Self>,
         r: PerQuery<'_, Self>
     ) -> Result<RadiusNeighbors<Self>> {
+        let tree = &tree.view();
         radius::radius(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), r)
     }
 
@@ -84,6 +91,7 @@ calls! {
         queries: &ArrayView2<'_, Self>,
         r: PerQuery<'_, Self>
     ) -> Result<Array1<usize>> {
+        let tree = &tree.view();
         radius::radius_count(tree, level, tuning, metric, &Queries::new(tree, queries, tuning.sort), r)
     }
 
@@ -95,7 +103,33 @@ calls! {
         metric: Metric,
         r: Self
     ) -> Result<Array2<u32>> {
-        radius::pairs_within(tree, level, tuning, metric, r)
+        radius::pairs_within(&tree.view(), level, tuning, metric, r)
+    }
+
+    /// [`save::save`].
+    fn save(tree: &Arena<Self>, absent: bool, path: &Path) -> Result<()> {
+        save::save(&tree.view(), absent, path)
+    }
+
+    /// [`save::write`].
+    fn write(tree: &Arena<Self>, absent: bool, to: &mut dyn Write) -> Result<()> {
+        save::write(&tree.view(), absent, to, "writer")
+    }
+
+    /// [`load::load`].
+    fn load(path: &Path, dims: Option<usize>) -> Result<KdTreeDyn<Self>> {
+        load::load(path, dims)
+    }
+
+    /// [`Source::read`].
+    fn read(from: &mut dyn Read, dims: Option<usize>) -> Result<KdTreeDyn<Self>> {
+        Source { from, len: None, name: "reader" }.read(dims)
+    }
+
+    #[cfg(feature = "mmap")]
+    /// [`load::map`].
+    fn map(path: &Path, dims: Option<usize>) -> Result<KdTreeDyn<Self>> {
+        load::map(path, dims)
     }
 
     /// [`PerQuery::check`].
