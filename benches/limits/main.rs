@@ -18,6 +18,7 @@ mod gather;
 mod gather_reduce;
 mod gather_segment;
 mod kdtree;
+mod kdtree_file;
 mod kdtree_more;
 mod measure;
 mod memory;
@@ -43,4 +44,5 @@ fn main() {
     gather_segment::report(&suite);
     kdtree::report(&suite);
     kdtree_more::report(&suite);
+    kdtree_file::report(&suite);
 }

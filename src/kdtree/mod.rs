@@ -8,6 +8,7 @@
 //! | [`KdTreeDyn::radius_count`] | how many they are |
 //! | [`KdTreeDyn::pairs_within`] | all pairs of points within a radius of each other |
 //! | [`KdTreeDyn::search`] | the same in another [`Metric`], within a bound, squared, or by distance |
+//! | [`KdTreeDyn::save`], [`KdTreeDyn::load`] | a tree in a file; `map`, of the feature `mmap`, searches it there |
 //!
 //! [`KdTree`] is the same tree with its number of dimensions in its type. [`Builder`] takes a periodic box.
 //!
@@ -21,9 +22,10 @@
 //!
 //! `arena` is the tree as flat arrays, `build` fills it by `partition`; `metric` and `periodic` are the geometry, as types
 //! of kernels, `bound` turns distances into keys. `queries` brings queries in the order that `order` finds, `walk` searches
-//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write answers where
-//! they belong. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`, `search`, `per_query` and
-//! `neighbors` are the public face.
+//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write
+//! answers where they belong. `file` is the format of saved trees, which `save` writes and `load` reads or maps, once
+//! `verify` has found nothing wrong. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`,
+//! `search`, `saved`, `per_query` and `neighbors` are the public face.
 
 mod arena;
 mod best;

@@ -73,10 +73,10 @@ impl<T: Real> KdTreeDyn<T> {
     /// Maps a tree that was saved: it is verified as by [`KdTreeDyn::load`], but stays in the file, and in the memory that
     /// the operating system shares between all who use the file. Searches give the same bits.
     ///
-    /// The file should not be changed while it is mapped, other than by [`KdTreeDyn::save`], which replaces it and leaves the map
-    /// as it is. Where its bytes are changed in place, searches may return wrong neighbours or [`Error::File`], but do not
-    /// panic and do not leave their memory. Where it is cut short, the operating system ends the process that
-    /// reads beyond its end (SIGBUS on Unix).
+    /// The file should not be changed while it is mapped, other than by [`KdTreeDyn::save`], which replaces it and leaves
+    /// the map as it is. Where its bytes are changed in place, searches may return wrong neighbours, row numbers that no
+    /// point has, or [`Error::File`], but do not panic and do not leave their memory. Where it is cut short, the operating
+    /// system ends the process that reads beyond its end (SIGBUS on Unix).
     ///
     /// # Errors
     ///

@@ -23,6 +23,8 @@ pub mod reduction_case;
 pub mod reduction_strategy;
 pub mod reduction_sweeps;
 pub mod refusals;
+pub mod saved;
+pub mod scratch;
 pub mod search_case;
 pub mod search_strategy;
 pub mod segment_case;
