@@ -194,7 +194,7 @@ fn a_file_that_changes_under_its_map() {
         let builder = axes.space(&points, &mut random).builder().leaf_size(16);
         builder.build_dyn(points.view()).unwrap().save(&path).unwrap();
         let file = fs::read(&path).unwrap();
-        for round in 0..120 {
+        for round in 0..64 {
             fs::write(&path, &file).unwrap();
             let tree = KdTreeDyn::<T>::map(&path).unwrap();
             let range = section(&file, SECTIONS[1 + round % 4]);

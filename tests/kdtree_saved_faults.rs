@@ -205,7 +205,7 @@ fn right_checksums_of_wrong_headers() {
         forged(24, &[rows.to_le_bytes(), points.to_le_bytes()].concat()).is_refused(&scratch, "points of");
     }
     // Sizes of which another file would be right, and what has only one value.
-    for (at, byte) in [(13, 3), (14, 0), (14, 6), (15, 1), (16, 32), (40, 0), (48, 0), (56, 8), (68, 1), (168, 1)] {
+    for (at, byte) in [(13, 3), (14, 0), (14, 6), (15, 1), (16, 32), (40, 1), (48, 0), (56, 8), (68, 1), (168, 1)] {
         forged(at, &[byte]).is_refused(&scratch, "header");
     }
 }

@@ -90,41 +90,38 @@ fn empty_slots<T: Element>(tree: &View<'_, T>) -> Checked {
 /// Row numbers are below N, and none is there twice.
 fn rows<T: Element>(tree: &View<'_, T>) -> Checked {
     let ids = &tree.ids[..tree.points];
-    if let Some(row) = ids.par_chunks(1 << 16).find_map_first(|ids| ids.iter().find(|&&id| id as usize >= tree.rows)) {
-        return Err(format!("row {row} of {}", tree.rows));
-    }
-    let tasks = rayon::current_num_threads().min(MARKERS);
     let mark = |ids: &[u32]| {
         let mut marks = vec![0u64; tree.rows.div_ceil(64)];
-        let twice = ids.iter().fold(0, |twice, &id| {
-            // A file that is mapped may have other row numbers by now.
-            let Some(word) = marks.get_mut(id as usize / 64) else { return 1 };
+        let mut bad = false;
+        for &id in ids {
+            let Some(word) = marks.get_mut(id as usize / 64) else { return (marks, true) };
             let bit = 1 << (id % 64);
-            let seen = *word & bit;
+            bad |= id as usize >= tree.rows || *word & bit != 0;
             *word |= bit;
-            twice | seen
-        });
-        (marks, twice != 0)
+        }
+        (marks, bad)
     };
+    let tasks = rayon::current_num_threads().min(MARKERS);
     let marked: Vec<(Vec<u64>, bool)> = ids.par_chunks(ids.len().div_ceil(tasks).max(1 << 16)).map(mark).collect();
-    let mut twice = marked.iter().any(|(_, twice)| *twice);
-    if let Some(((first, _), others)) = marked.split_first() {
-        let mut seen = first.clone();
-        for (marks, _) in others {
-            twice |= seen.iter_mut().zip(marks).fold(0, |twice, (seen, &marks)| {
-                let both = *seen & marks;
-                *seen |= marks;
-                twice | both
-            }) != 0;
+    let mut bad = marked.iter().any(|(_, bad)| *bad);
+    let mut all = vec![0u64; tree.rows.div_ceil(64)];
+    for (marks, _) in &marked {
+        for (all, &marks) in all.iter_mut().zip(marks) {
+            bad |= *all & marks != 0;
+            *all |= marks;
         }
     }
-    if twice {
-        let mut sorted = ids.to_vec();
-        sorted.sort_unstable();
-        let row = sorted.windows(2).find(|pair| pair[0] == pair[1]).map_or(NO_POINT, |pair| pair[0]);
-        return Err(format!("row {row} is there twice"));
+    if !bad {
+        return Ok(());
     }
-    Ok(())
+    if let Some(row) = ids.iter().find(|&&id| id as usize >= tree.rows) {
+        return Err(format!("row {row} of {}", tree.rows));
+    }
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+    // A file that is mapped may be another by now.
+    Err(twice.map_or_else(|| "a row is there twice".to_owned(), |pair| format!("row {} is there twice", pair[0])))
 }
 
 /// The lowest and the highest coordinates of a subtree.
