@@ -109,7 +109,7 @@ fn check<T: Value>(file: &[u8]) {
         let search = SearchCase {
             case: Case { k: 1 + random.below(20), ..Case::default() },
             metric,
-            bound: random.one_of(&[None, Some(Limit::Any)]),
+            radius: Limit::Any,
             each: random.below(2) == 1,
             by_distance: random.below(2) == 1,
             ..SearchCase::default()

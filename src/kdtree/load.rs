@@ -108,7 +108,7 @@ pub(super) fn load<T: Element>(path: &Path, dims: Option<usize>) -> Result<KdTre
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         // Pipes and the like do not know how long they are.
-        Ok((file, metadata.is_file().then(|| metadata.len())))
+        Ok((file, metadata.is_file().then_some(metadata.len())))
     };
     let (mut file, len) = open().map_err(|error| io_error(name, &error))?;
     Source { from: &mut file, len, name }.read(dims)

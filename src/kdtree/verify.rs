@@ -128,7 +128,7 @@ fn rows<T: Element>(tree: &View<'_, T>) -> Checked {
 type Extent<T, A> = (<A as Dims>::Axes<T>, <A as Dims>::Axes<T>);
 
 /// Splits lie between the boxes of the leaves on their sides.
-fn splits<T: Element, A: Dims>(
+fn splits<T: Element, A>(
     dims: A,
     tree: &View<'_, T>,
     node: usize,
@@ -136,7 +136,7 @@ fn splits<T: Element, A: Dims>(
     leaves: usize,
 ) -> Checked<Extent<T, A>>
 where
-    A: Sync + Send,
+    A: Dims + Sync + Send,
     A::Axes<T>: Send,
 {
     if leaves == 1 {
