@@ -1,6 +1,7 @@
 //! What can be wrong with an input, with the numbers a caller needs to put it right.
 
 use crate::simd::Level;
+use std::io::ErrorKind;
 
 /// The result of every fallible call of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -140,6 +141,86 @@ pub enum Error {
         /// The accepted words.
         accepted: &'static str,
     },
+    /// The operating system could not do what a file needs.
+    #[error("{name}: {message}")]
+    Io {
+        /// The file's path, or the argument that was read from or written to.
+        name: String,
+        /// The kind of failure.
+        kind: ErrorKind,
+        /// What the operating system says.
+        message: String,
+    },
+    /// A file does not hold what is to be loaded from it.
+    #[error("{name}: {fault}")]
+    File {
+        /// The file's path, or the argument that was read from.
+        name: String,
+        /// What is wrong with it.
+        fault: FileFault,
+    },
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileFault {
+    /// It is something else.
+    #[error("not a k-d tree of pullback")]
+    NotATree,
+    /// It was written by another version of this crate.
+    #[error("version {found} of the format, this build reads version {supported}")]
+    Version {
+        /// The file's version.
+        found: u32,
+        /// The version that can be read.
+        supported: u32,
+    },
+    /// Its elements are of another type.
+    #[error("elements are {found}, expected {expected}")]
+    Element {
+        /// The file's type.
+        found: &'static str,
+        /// The type asked for.
+        expected: &'static str,
+    },
+    /// Its points have another number of dimensions.
+    #[error("{found} dimensions, expected {expected}")]
+    Dimensions {
+        /// The file's number.
+        found: usize,
+        /// The number asked for.
+        expected: usize,
+    },
+    /// Its end is missing.
+    #[error("truncated: {found} bytes of {expected}")]
+    Truncated {
+        /// How many bytes there are.
+        found: u64,
+        /// How many bytes there must be, at least where the file ends too early to say.
+        expected: u64,
+    },
+    /// Something follows its end.
+    #[error("more than the {expected} bytes of the tree")]
+    Trailing {
+        /// How many bytes there must be.
+        expected: u64,
+    },
+    /// A part of it is not what was written.
+    #[error("damaged: the checksum of its {section} does not match")]
+    Checksum {
+        /// The part.
+        section: &'static str,
+    },
+    /// Its parts are as they were written, but they are no tree.
+    #[error("not a valid tree: {what}")]
+    Structure {
+        /// What is wrong.
+        what: String,
+    },
+    /// It was changed after it had been mapped.
+    #[error("changed while it was mapped")]
+    Changed,
 }
 
 /// A position as an index is written.

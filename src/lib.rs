@@ -49,7 +49,7 @@ pub mod gather;
 pub mod kdtree;
 
 pub use element::Element;
-pub use error::{Error, Result};
+pub use error::{Error, FileFault, Result};
 pub use ndarray;
 pub use simd::Level;
 

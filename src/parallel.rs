@@ -187,23 +187,22 @@ impl Permutation {
         Self(order)
     }
 
-    /// `first`, then the rest of `0..n` in ascending order.
-    ///
-    /// # Panics
-    ///
-    /// Where `first` names a number twice or one that is not below `n`.
-    pub(crate) fn starting_with(first: &[u32], n: usize) -> Self {
-        // A bit a number.
+    /// `first`, then the rest of `0..n` in ascending order; none where `first` names a number twice or one that is not
+    /// below `n`.
+    pub(crate) fn starting_with(first: &[u32], n: usize) -> Option<Self> {
+        let mut order = Vec::with_capacity(n.max(first.len()));
+        order.extend_from_slice(first);
+        // A bit a number. Checked in the copy: `first` may be a file that is being changed.
         let mut seen = vec![0u64; n.div_ceil(64)];
-        for &row in first {
-            let (word, bit) = (&mut seen[row as usize / 64], 1 << (row % 64));
-            assert!((row as usize) < n && *word & bit == 0, "a permutation names a number once");
+        for &row in &order {
+            let (word, bit) = (seen.get_mut(row as usize / 64)?, 1 << (row % 64));
+            if row as usize >= n || *word & bit != 0 {
+                return None;
+            }
             *word |= bit;
         }
-        let mut order = Vec::with_capacity(n);
-        order.extend_from_slice(first);
         order.extend((0..n as u32).filter(|&row| seen[row as usize / 64] >> (row % 64) & 1 == 0));
-        Self(order)
+        Some(Self(order))
     }
 
     pub(crate) fn as_slice(&self) -> &[u32] {

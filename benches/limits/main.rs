@@ -19,6 +19,7 @@ mod gather_reduce;
 mod gather_segment;
 mod interpolate;
 mod kdtree;
+mod kdtree_file;
 mod kdtree_more;
 mod measure;
 mod memory;
@@ -45,4 +46,5 @@ fn main() {
     kdtree::report(&suite);
     kdtree_more::report(&suite);
     interpolate::report(&suite);
+    kdtree_file::report(&suite);
 }

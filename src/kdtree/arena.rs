@@ -5,6 +5,7 @@
 //! in pre-order, the root, the left subtree, the right one, so that a subtree is a slice of every array, to be built by
 //! its own thread, and a descent reads memory forwards.
 
+use super::file::{Contents, Section};
 use super::periodic::Torus;
 use crate::element::Element;
 use ndarray::Array2;
@@ -18,12 +19,28 @@ pub(super) const NO_POINT: u32 = u32::MAX;
 
 /// A split: coordinates on `axis` are at most `split` on the left and at least `split` on the right.
 #[derive(Clone, Copy)]
-pub struct Node<T> {
+pub(super) struct Node<T> {
     pub split: T,
-    pub axis: u8,
+    pub axis: usize,
 }
 
-/// A k-d tree.
+/// A [`Node`] as it lies in memory and in files, without padding: the split, and an integer of the same size, the axis.
+pub(super) type PlainNode<T> = [T; 2];
+
+/// Where the lowest byte of that integer is.
+fn axis_byte<T>() -> usize {
+    if cfg!(target_endian = "big") { size_of::<T>() - 1 } else { 0 }
+}
+
+impl<T: Element> Node<T> {
+    pub(super) fn plain(self) -> PlainNode<T> {
+        let mut axis = T::zero();
+        bytemuck::bytes_of_mut(&mut axis)[axis_byte::<T>()] = self.axis as u8;
+        [self.split, axis]
+    }
+}
+
+/// A k-d tree, wherever its arrays are.
 pub struct Arena<T> {
     /// D.
     pub(super) dims: usize,
@@ -33,42 +50,102 @@ pub struct Arena<T> {
     pub(super) rows: usize,
     /// Points in the tree.
     pub(super) points: usize,
-    /// (leaves, D, leaf). Slots behind the last point hold +inf.
-    pub(super) coordinates: Vec<T>,
-    /// (leaves, leaf) row numbers. Slots behind the last point hold [`NO_POINT`].
-    pub(super) ids: Vec<u32>,
-    /// Leaves - 1, in pre-order.
-    pub(super) nodes: Vec<Node<T>>,
-    /// (leaves, 2, D): the lowest and the highest coordinates of a leaf.
-    pub(super) boxes: Vec<T>,
     /// The periodic box that the points lie in.
     pub(super) torus: Option<Torus<T>>,
     /// The points by row number, made on first need.
     pub(super) by_row: OnceLock<Array2<T>>,
+    pub(super) memory: Memory<T>,
+}
+
+/// The arrays of a tree.
+pub(super) enum Memory<T> {
+    Built(Arrays<T>),
+    /// As they lie in a file.
+    File(Contents),
+}
+
+/// The arrays of a [`View`].
+pub(super) struct Arrays<T> {
+    pub(super) coordinates: Vec<T>,
+    pub(super) ids: Vec<u32>,
+    pub(super) nodes: Vec<PlainNode<T>>,
+    pub(super) boxes: Vec<T>,
 }
 
 impl<T: Element> Arena<T> {
+    pub(super) fn view(&self) -> View<'_, T> {
+        let (coordinates, ids, nodes, boxes) = match &self.memory {
+            Memory::Built(Arrays { coordinates, ids, nodes, boxes }) => {
+                (&coordinates[..], &ids[..], &nodes[..], &boxes[..])
+            }
+            Memory::File(contents) => (
+                contents.section(Section::Coordinates),
+                contents.section(Section::Rows),
+                contents.section(Section::Nodes),
+                contents.section(Section::Boxes),
+            ),
+        };
+        let Self { dims, leaf, rows, points, ref torus, .. } = *self;
+        View { dims, leaf, rows, points, coordinates, ids, nodes, boxes, torus: torus.as_ref() }
+    }
+}
+
+/// A k-d tree as searches see it.
+///
+/// A file that is mapped can change under a search, so nothing that is read from the slices may be used as an index
+/// unchecked, nor be relied on to stay the same.
+#[derive(Clone, Copy)]
+pub struct View<'a, T> {
+    /// D.
+    pub(super) dims: usize,
+    /// Slots of a leaf, a power of two and at least 16.
+    pub(super) leaf: usize,
+    /// N, rows of the caller's points, absent ones included.
+    pub(super) rows: usize,
+    /// Points in the tree.
+    pub(super) points: usize,
+    /// (leaves, D, leaf). Slots behind the last point hold +inf.
+    pub(super) coordinates: &'a [T],
+    /// (leaves, leaf) row numbers. Slots behind the last point hold [`NO_POINT`].
+    pub(super) ids: &'a [u32],
+    /// Leaves - 1, in pre-order.
+    pub(super) nodes: &'a [PlainNode<T>],
+    /// (leaves, 2, D): the lowest and the highest coordinates of a leaf.
+    pub(super) boxes: &'a [T],
+    /// The periodic box that the points lie in.
+    pub(super) torus: Option<&'a Torus<T>>,
+}
+
+impl<'a, T: Element> View<'a, T> {
     pub(super) fn leaves(&self) -> usize {
         self.ids.len() / self.leaf
     }
 
     /// The coordinates of a leaf, (D, leaf).
     #[inline(always)]
-    pub(super) fn leaf_coordinates(&self, leaf: usize) -> &[T] {
+    pub(super) fn leaf_coordinates(&self, leaf: usize) -> &'a [T] {
         let size = self.dims * self.leaf;
         &self.coordinates[leaf * size..][..size]
     }
 
     /// The row numbers of a leaf.
     #[inline(always)]
-    pub(super) fn leaf_ids(&self, leaf: usize) -> &[u32] {
+    pub(super) fn leaf_ids(&self, leaf: usize) -> &'a [u32] {
         &self.ids[leaf * self.leaf..][..self.leaf]
     }
 
     /// The lowest and the highest coordinates of a leaf.
     #[inline(always)]
-    pub(super) fn leaf_box(&self, leaf: usize) -> (&[T], &[T]) {
+    pub(super) fn leaf_box(&self, leaf: usize) -> (&'a [T], &'a [T]) {
         self.boxes[leaf * 2 * self.dims..][..2 * self.dims].split_at(self.dims)
+    }
+
+    /// A node of a tree of `dims` dimensions, [`View::dims`] as a kernel knows it.
+    #[inline(always)]
+    pub(super) fn node(&self, node: usize, dims: usize) -> Node<T> {
+        let [split, axis] = &self.nodes[node];
+        let axis = bytemuck::bytes_of(axis)[axis_byte::<T>()];
+        Node { split: *split, axis: usize::from(axis).min(dims - 1) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! the arrays that the tree keeps: no permutation, no copy of the points beside it. The first pass over all points runs
 //! on one thread, the two subtrees then in parallel, and so on.
 
-use super::arena::{Arena, NO_POINT, Node};
+use super::arena::{Arena, Arrays, Memory, NO_POINT, Node, PlainNode};
 use super::kernels::Kernels;
 use super::partition::Points;
 use super::periodic::Torus;
@@ -32,25 +32,19 @@ pub(super) fn build<T: Kernels>(
     let (rows, dims) = points.dim();
     let len = present.map_or(rows, <[u32]>::len);
     let leaves = len.div_ceil(leaf);
-    let mut arena = Arena {
-        dims,
-        leaf,
-        rows,
-        points: len,
+    let mut arrays = Arrays {
         coordinates: allocate(leaves * leaf * dims, T::infinity())?,
         ids: allocate(leaves * leaf, NO_POINT)?,
-        nodes: allocate(leaves.saturating_sub(1), Node { split: T::zero(), axis: 0 })?,
+        nodes: allocate(leaves.saturating_sub(1), [T::zero(); 2])?,
         boxes: allocate(leaves * 2 * dims, T::zero())?,
-        torus,
-        by_row: OnceLock::new(),
     };
-    if len == 0 {
-        return Ok(arena);
+    let Arrays { coordinates, ids, nodes, boxes } = &mut arrays;
+    if len > 0 {
+        let mut to = Points { dims, leaf, coordinates, ids, len };
+        copy(points, present, torus.as_ref(), &mut to);
+        split(to, nodes, boxes, level);
     }
-    copy(points, present, &mut arena);
-    let Arena { coordinates, ids, nodes, boxes, .. } = &mut arena;
-    split(Points { dims, leaf, coordinates, ids, len }, nodes, boxes, level);
-    Ok(arena)
+    Ok(Arena { dims, leaf, rows, points: len, torus, memory: Memory::Built(arrays), by_row: OnceLock::new() })
 }
 
 pub(super) fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
@@ -61,11 +55,15 @@ pub(super) fn allocate<V: Clone>(len: usize, value: V) -> Result<Vec<V>> {
 }
 
 /// Copies points into leaf blocks in the caller's order.
-fn copy<T: Kernels>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: &mut Arena<T>) {
-    let (dims, leaf, len) = (arena.dims, arena.leaf, arena.points);
+fn copy<T: Kernels>(
+    points: &ArrayView2<'_, T>,
+    present: Option<&[u32]>,
+    torus: Option<&Torus<T>>,
+    to: &mut Points<'_, T>,
+) {
+    let (dims, leaf, len) = (to.dims, to.leaf, to.len);
     let rows = Rows::new(points);
-    let torus = arena.torus.as_ref();
-    let blocks = arena.coordinates.par_chunks_mut(dims * leaf).zip(arena.ids.par_chunks_mut(leaf));
+    let blocks = to.coordinates.par_chunks_mut(dims * leaf).zip(to.ids.par_chunks_mut(leaf));
     blocks.enumerate().for_each(|(block, (coordinates, ids))| {
         let mut row = vec![T::zero(); dims];
         for (slot, id) in (block * leaf..len).zip(ids.iter_mut()) {
@@ -82,7 +80,7 @@ fn copy<T: Kernels>(points: &ArrayView2<'_, T>, present: Option<&[u32]>, arena: 
 }
 
 /// Builds the subtree over `points`: its nodes and its leaves' boxes.
-fn split<T: Kernels>(points: Points<'_, T>, nodes: &mut [Node<T>], boxes: &mut [T], level: Level) {
+fn split<T: Kernels>(points: Points<'_, T>, nodes: &mut [PlainNode<T>], boxes: &mut [T], level: Level) {
     let (dims, leaf, len) = (points.dims, points.leaf, points.len);
     let (mut low, mut high) = ([T::zero(); super::arena::MAX_DIMS], [T::zero(); super::arena::MAX_DIMS]);
     T::extent(level, &points, &mut low, &mut high);
@@ -102,7 +100,7 @@ fn split<T: Kernels>(points: Points<'_, T>, nodes: &mut [Node<T>], boxes: &mut [
     let left_leaves = leaves.div_ceil(2);
     let rank = left_leaves * leaf;
     let mut points = points;
-    *node = Node { split: T::select(level, &mut points, widest, rank), axis: widest as u8 };
+    *node = Node { split: T::select(level, &mut points, widest, rank), axis: widest }.plain();
 
     let (left_coordinates, right_coordinates) = points.coordinates.split_at_mut(rank * dims);
     let (left_ids, right_ids) = points.ids.split_at_mut(rank);

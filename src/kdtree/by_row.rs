@@ -3,7 +3,7 @@
 //! Searches read points by slot, in the order of space. Gradients name points by row, any of them: there one row that lies
 //! together is one miss, where a slot's coordinates lie a leaf apart.
 
-use super::arena::Arena;
+use super::arena::{Arena, View};
 use super::queries::Queries;
 use crate::buffer::{Buffer, Filled};
 use crate::element::Element;
@@ -21,16 +21,16 @@ impl<T: Element> Arena<T> {
     /// itself. A lost race has made the same.
     pub(super) fn by_row(&self) -> Result<&Array2<T>> {
         if self.by_row.get().is_none() {
-            let _ = self.by_row.set(copy(self)?);
+            let _ = self.by_row.set(copy(&self.view())?);
         }
         Ok(self.by_row.get().expect("just set, here or by another thread"))
     }
 }
 
-fn copy<T: Element>(tree: &Arena<T>) -> Result<Array2<T>> {
+fn copy<T: Element>(tree: &View<'_, T>) -> Result<Array2<T>> {
     let dims = tree.dims;
     let mut buffer = Buffer::<T>::new(tree.rows * dims)?;
-    let points = Queries::points(tree);
+    let points = Queries::points(tree)?;
     let absent = vec![T::nan(); dims];
     let places = (Place::Even(dims), Place::Even(0));
     let outputs = (buffer.cells(), &mut [][..]);

@@ -8,6 +8,7 @@ use super::build::build;
 use super::interpolation::{InterpolateGradients, Interpolation};
 use super::kernels::Kernels;
 use super::knn_adjoint::{Inputs, KnnGradients};
+use super::load::Source;
 use super::metric::Metric;
 use super::neighbors::{Neighbors, RadiusNeighbors};
 use super::per_query::PerQuery;
@@ -16,11 +17,13 @@ use super::queries::Queries;
 use super::search::{Options, Tuning};
 use super::tree::KdTreeDyn;
 use super::weights::Weighing;
-use super::{finite, knn, knn_adjoint, radius};
+use super::{finite, knn, knn_adjoint, load, radius, save};
 use crate::buffer::Start;
 use crate::error::Result;
 use crate::simd::Level;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
+use std::io::{Read, Write};
+use std::path::Path;
 
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident$(<$life:lifetime>)?($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
@@ -28,8 +31,8 @@ macro_rules! calls {
         pub trait Calls: Kernels {
             $($(#[$doc])* fn $name$(<$life>)?($($argument: $type),*) -> $result;)*
         }
-        calls!(@of f32 { $(fn $name$(<$life>)?($($argument: $type),*) -> $result $body)* });
-        calls!(@of f64 { $(fn $name$(<$life>)?($($argument: $type),*) -> $result $body)* });
+        calls!(@of f32 { $($(#[$doc])* fn $name$(<$life>)?($($argument: $type),*) -> $result $body)* });
+        calls!(@of f64 { $($(#[$doc])* fn $name$(<$life>)?($($argument: $type),*) -> $result $body)* });
     };
     (@of $t:ty { $($functions:tt)* }) => { impl Calls for $t { $($functions)* } };
 }
@@ -54,6 +57,7 @@ calls! {
         queries: &ArrayView2<'_, Self>,
         k: usize
     ) -> Result<Neighbors<Self>> {
+        let tree = &tree.view();
         knn::knn(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), k)
     }
 
@@ -65,7 +69,8 @@ calls! {
         options: &Options<'_, Self>,
         k: usize
     ) -> Result<Neighbors<Self>> {
-        knn::knn(tree, level, tuning, options, &Queries::points(tree), k)
+        let tree = &tree.view();
+        knn::knn(tree, level, tuning, options, &Queries::points(tree)?, k)
     }
 
     /// [`radius::radius`].
@@ -77,6 +82,7 @@ calls! {
         queries: &ArrayView2<'_, Self>,
         r: PerQuery<'_, Self>
     ) -> Result<RadiusNeighbors<Self>> {
+        let tree = &tree.view();
         radius::radius(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), r)
     }
 
@@ -89,6 +95,7 @@ calls! {
         queries: &ArrayView2<'_, Self>,
         r: PerQuery<'_, Self>
     ) -> Result<Array1<usize>> {
+        let tree = &tree.view();
         radius::radius_count(tree, level, tuning, metric, &Queries::new(tree, queries, tuning.sort), r)
     }
 
@@ -100,7 +107,33 @@ calls! {
         metric: Metric,
         r: Self
     ) -> Result<Array2<u32>> {
-        radius::pairs_within(tree, level, tuning, metric, r)
+        radius::pairs_within(&tree.view(), level, tuning, metric, r)
+    }
+
+    /// [`save::save`].
+    fn save(tree: &Arena<Self>, absent: bool, path: &Path) -> Result<()> {
+        save::save(&tree.view(), absent, path)
+    }
+
+    /// [`save::write`].
+    fn write(tree: &Arena<Self>, absent: bool, to: &mut dyn Write) -> Result<()> {
+        save::write(&tree.view(), absent, to, "writer")
+    }
+
+    /// [`load::load`].
+    fn load(path: &Path, dims: Option<usize>) -> Result<KdTreeDyn<Self>> {
+        load::load(path, dims)
+    }
+
+    /// [`Source::read`].
+    fn read(from: &mut dyn Read, dims: Option<usize>) -> Result<KdTreeDyn<Self>> {
+        Source { from, len: None, name: "reader" }.read(dims)
+    }
+
+    #[cfg(feature = "mmap")]
+    /// [`load::map`].
+    fn map(path: &Path, dims: Option<usize>) -> Result<KdTreeDyn<Self>> {
+        load::map(path, dims)
     }
 
     /// [`knn_adjoint::knn_adjoint`].

@@ -4,7 +4,7 @@
 //! between the two, D numbers a pair, is more than what makes them. Each row of a gradient has one owner that adds its
 //! pairs in the order of their positions, so that no sum depends on the number of threads.
 
-use super::arena::{Arena, Dims, dims};
+use super::arena::{Dims, View, dims};
 use super::metric::{L1, L2, Linf, Metric, key};
 use super::periodic::Torus;
 use crate::buffer::{Buffer, Filled, Output, Tile};
@@ -223,7 +223,7 @@ impl<T: Element> Pairs<'_, T> {
 }
 
 /// (M, D) a copy of the caller's queries as the tree knows them; rows of NaN where they are not finite.
-pub(super) fn located<T: Element>(tree: &Arena<T>, queries: &ArrayView2<'_, T>) -> Result<Array2<T>> {
+pub(super) fn located<T: Element>(tree: &View<'_, T>, queries: &ArrayView2<'_, T>) -> Result<Array2<T>> {
     let (count, dims) = queries.dim();
     let buffer = Buffer::new(elements::<T>(&[count, dims])?)?;
     let rows = Rows::new(queries);

@@ -210,7 +210,7 @@ impl<'t, T: Real> Interpolation<'t, T> {
         let sums = Weighted::unbatched(neighbors.indices.view(), tree.len(), policy)?;
         let sums = sums.with_level(tree.level)?.with_tuning(tuning);
         let weights = weigh(&weighing, &mut neighbors, tree.tuning.parallel)?;
-        let queries = located(&tree.arena, queries)?;
+        let queries = located(&tree.arena.view(), queries)?;
         Ok(Self { tree, metric, weighing, fill, queries, neighbors, weights, sums })
     }
 

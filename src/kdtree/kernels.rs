@@ -1,6 +1,6 @@
 //! The kernels of this family, compiled here once for `f32` and `f64`.
 
-use super::arena::{Arena, Counted, Fixed, dims};
+use super::arena::{Counted, Fixed, View, dims};
 use super::metric::{L1, L2, Linf, Metric};
 use super::partition::{self, Points};
 use super::periodic::{Open, Within};
@@ -54,15 +54,15 @@ pub trait Kernels: Element {
     fn select(level: Level, points: &mut Points<'_, Self>, axis: usize, rank: usize) -> Self;
 
     /// The nearest neighbours of each query by a traversal of its own.
-    fn walk(level: Level, tree: &Arena<Self>, metric: Metric, tile: &mut Tile<'_, Self>);
+    fn walk(level: Level, tree: &View<'_, Self>, metric: Metric, tile: &mut Tile<'_, Self>);
 
     /// The nearest neighbours of each query, a vector of consecutive queries a traversal. K is at most
     /// [`packet::MAX_K`], the metric L2 and space open.
-    fn packet(level: Level, tree: &Arena<Self>, tile: &mut Tile<'_, Self>);
+    fn packet(level: Level, tree: &View<'_, Self>, tile: &mut Tile<'_, Self>);
 
     /// All points within the bound of each query. Returns the number of queries answered; where the room for hits is too
     /// small for the next one's, its count says how many they are.
-    fn ball(level: Level, tree: &Arena<Self>, metric: Metric, tile: &mut RadiusTile<'_, Self>) -> usize;
+    fn ball(level: Level, tree: &View<'_, Self>, metric: Metric, tile: &mut RadiusTile<'_, Self>) -> usize;
 
     /// [`rank::sort`].
     fn sort(level: Level, hits: &mut [Hit<Self>], counts: &[usize], by_distance: bool);
@@ -74,7 +74,7 @@ pub trait Kernels: Element {
 /// there would be 24 kinds of each kernel instead of 14.
 macro_rules! geometry {
     ($tree:expr, $metric:expr, |$geometry:ident| $body:expr) => {
-        match ($metric, &$tree.torus) {
+        match ($metric, $tree.torus) {
             (Metric::L2, None) => dims!($tree.dims, |dims| geometry!(@run dims, L2, Open, $geometry, $body)),
             (Metric::L1, None) => geometry!(@few $tree, L1, Open, $geometry, $body),
             (Metric::Linf, None) => geometry!(@few $tree, Linf, Open, $geometry, $body),
@@ -103,13 +103,13 @@ macro_rules! kernels {
         fn select(level: Level, points: &mut Points<'_, $t>, axis: usize, rank: usize) -> $t {
             dims!(points.dims, |dims| at!(level, |s| partition::select(s, dims, points, axis, rank)))
         }
-        fn walk(level: Level, tree: &Arena<$t>, metric: Metric, tile: &mut Tile<'_, $t>) {
+        fn walk(level: Level, tree: &View<'_, $t>, metric: Metric, tile: &mut Tile<'_, $t>) {
             geometry!(tree, metric, |geometry| at!(level, |s| walk::walk(s, geometry, tree, tile)));
         }
-        fn packet(level: Level, tree: &Arena<$t>, tile: &mut Tile<'_, $t>) {
+        fn packet(level: Level, tree: &View<'_, $t>, tile: &mut Tile<'_, $t>) {
             dims!(tree.dims, |dims| at!(level, |s| packet::packets(s, dims, tree, tile)));
         }
-        fn ball(level: Level, tree: &Arena<$t>, metric: Metric, tile: &mut RadiusTile<'_, $t>) -> usize {
+        fn ball(level: Level, tree: &View<'_, $t>, metric: Metric, tile: &mut RadiusTile<'_, $t>) -> usize {
             geometry!(tree, metric, |geometry| at!(level, |s| walk::ball(s, geometry, tree, tile)))
         }
         fn sort(level: Level, hits: &mut [Hit<$t>], counts: &[usize], by_distance: bool) {

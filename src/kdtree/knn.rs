@@ -4,7 +4,7 @@
 //! Packets of queries share a traversal where queries are about as dense as points and K is small; otherwise each query
 //! walks alone. Both give the same bits.
 
-use super::arena::Arena;
+use super::arena::View;
 use super::kernels::{Kernels, Tile};
 use super::metric::Metric;
 use super::neighbors::Neighbors;
@@ -29,7 +29,7 @@ const PARALLEL: usize = 1024;
 
 /// Searches for the `k` nearest neighbours of `queries`; of points among the others.
 pub(super) fn knn<T: Kernels>(
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     level: Level,
     tuning: Tuning,
     options: &Options<'_, T>,

@@ -261,7 +261,7 @@ impl<'a, T: Element> Checked<'a, T> {
             Some(queries) if arena.torus.is_none() && !tree.absent && queries.is_standard_layout() => {
                 queries.view().into()
             }
-            Some(queries) => located(arena, queries)?.into(),
+            Some(queries) => located(&arena.view(), queries)?.into(),
         };
         let inverse = Inverse::of(inputs.indices, arena.rows)?;
         Ok(Self { queries, points, indices, grads: dense(inputs.grad_distances)?, inverse })

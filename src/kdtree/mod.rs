@@ -10,6 +10,7 @@
 //! | [`KdTreeDyn::search`] | the same in another [`Metric`], within a bound, squared, or by distance |
 //! | [`KdTreeDyn::knn_adjoint`], [`KdTreeDyn::knn_self_adjoint`] | gradients of distances to queries and points |
 //! | [`Interpolate`] | values at the points interpolated to queries; its adjoint to values, queries and points |
+//! | [`KdTreeDyn::save`], [`KdTreeDyn::load`] | a tree in a file; `map`, of the feature `mmap`, searches it there |
 //!
 //! [`KdTree`] is the same tree with its number of dimensions in its type. [`Builder`] takes a periodic box.
 //!
@@ -24,10 +25,12 @@
 //!
 //! `arena` is the tree as flat arrays, `build` fills it by `partition`; `metric` and `periodic` are the geometry, as types
 //! of kernels, `bound` turns distances into keys. `queries` brings queries in the order that `order` finds, `walk` searches
-//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write answers where
-//! they belong. `gradient` adds gradients of distances at queries and points, which `by_row` finds by row number; `weights`
-//! turns distances into weights and back. `kernels` compiles what runs at a level, `calls` all the rest; `builder`, `tree`,
-//! `search`, `per_query`, `neighbors`, `knn_adjoint`, `interpolate` and `interpolation` are the public face.
+//! for one, `packet` for a vector of them, `best` keeps one's neighbours; `knn` and `radius` (with `rank`) choose and write
+//! answers where they belong. `gradient` adds gradients of distances at queries and points, which `by_row` finds by row
+//! number; `weights` turns distances into weights and back. `file` is the format of saved trees, which `save` writes and
+//! `load` reads or maps, once `verify` has found nothing wrong. `kernels` compiles what runs at a level, `calls` all the
+//! rest; `builder`, `tree`, `search`, `saved`, `per_query`, `neighbors`, `knn_adjoint`, `interpolate` and `interpolation`
+//! are the public face.
 
 mod arena;
 mod best;
@@ -36,6 +39,7 @@ mod build;
 mod builder;
 mod by_row;
 mod calls;
+mod file;
 mod finite;
 mod gradient;
 mod interpolate;
@@ -43,6 +47,7 @@ mod interpolation;
 mod kernels;
 mod knn;
 mod knn_adjoint;
+mod load;
 mod metric;
 mod neighbors;
 mod order;
@@ -53,8 +58,11 @@ mod periodic;
 mod queries;
 mod radius;
 mod rank;
+mod save;
+mod saved;
 mod search;
 mod tree;
+mod verify;
 mod walk;
 mod weights;
 

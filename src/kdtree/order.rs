@@ -4,7 +4,7 @@
 //! leaf's box. The tree follows the points, so the order is as fine in a cluster as anywhere; keys cut from the points'
 //! bounding box put a small cluster into one cell, and a search of its points took ten times as long.
 
-use super::arena::{Arena, MAX_DIMS};
+use super::arena::{MAX_DIMS, View};
 use crate::element::Element;
 use crate::parallel::Permutation;
 use std::ops::Range;
@@ -26,9 +26,9 @@ struct Descent {
 impl Descent {
     /// One step down from a subtree that is not a leaf, without a branch: which way it goes cannot be predicted.
     #[inline(always)]
-    fn step<T: Element>(&mut self, tree: &Arena<T>, query: &[T]) {
-        let node = tree.nodes[self.node];
-        let right = usize::from(query[node.axis as usize] >= node.split);
+    fn step<T: Element>(&mut self, tree: &View<'_, T>, query: &[T]) {
+        let node = tree.node(self.node, tree.dims);
+        let right = usize::from(query[node.axis] >= node.split);
         let left_leaves = self.leaves.div_ceil(2);
         self.node += 1 + right * (left_leaves - 1);
         self.first_leaf += right * left_leaves;
@@ -37,7 +37,7 @@ impl Descent {
 }
 
 /// The home leaves of finite queries (M, D), M at most [`TOGETHER`].
-fn homes<T: Element>(tree: &Arena<T>, queries: &[T]) -> [usize; TOGETHER] {
+fn homes<T: Element>(tree: &View<'_, T>, queries: &[T]) -> [usize; TOGETHER] {
     let mut descents = [Descent { node: 0, first_leaf: 0, leaves: tree.leaves() }; TOGETHER];
     // All subtrees of a depth have equally many leaves or one more: down to this one they are no leaves.
     for _ in 0..tree.leaves().ilog2() {
@@ -54,7 +54,7 @@ fn homes<T: Element>(tree: &Arena<T>, queries: &[T]) -> [usize; TOGETHER] {
 }
 
 /// Where a query lies in a leaf's box: the halves along its longest side, and along the axes after that.
-fn place<T: Element>(tree: &Arena<T>, leaf: usize, query: &[T]) -> usize {
+fn place<T: Element>(tree: &View<'_, T>, leaf: usize, query: &[T]) -> usize {
     let (low, high) = tree.leaf_box(leaf);
     let longer = |a, b| if high[b] - low[b] > high[a] - low[a] { b } else { a };
     let mut axis = (1..tree.dims).fold(0, longer);
@@ -70,7 +70,7 @@ fn place<T: Element>(tree: &Arena<T>, leaf: usize, query: &[T]) -> usize {
 
 /// The order in which to search: finite queries in spatial order, then the others. `copy` copies a query.
 pub(super) fn spatial<T: Element>(
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     queries: usize,
     copy: impl Fn(usize, &mut [T]) + Sync,
 ) -> Permutation {
@@ -110,10 +110,12 @@ mod tests {
         for n in [1, 16, 17, 33, 48, 100, 1000, 1041] {
             let points = Array2::from_shape_fn((n, 2), |(row, axis)| [row, row * row % 1021][axis] as f64 + 0.5);
             let tree = KdTreeDyn::<f64>::builder().leaf_size(16).build_dyn(points.view()).unwrap();
-            for (slot, &row) in tree.arena.ids[..n].iter().enumerate() {
+            let tree = tree.arena.view();
+            for (slot, &row) in tree.ids[..n].iter().enumerate() {
                 let query = points.row(row as usize).to_vec();
-                let home = homes(&tree.arena, &query)[0];
-                let on_split = tree.arena.nodes.iter().any(|node| query[node.axis as usize] == node.split);
+                let home = homes(&tree, &query)[0];
+                let mut nodes = (0..tree.nodes.len()).map(|node| tree.node(node, 2));
+                let on_split = nodes.any(|node| query[node.axis] == node.split);
                 assert!(home == slot / 16 || on_split, "{n} points, {row} in leaf {} has home {home}", slot / 16);
             }
         }
@@ -123,7 +125,7 @@ mod tests {
     fn absent_queries_are_last() {
         let tree = KdTreeDyn::<f64>::new(Array2::from_shape_fn((100, 1), |(row, _)| row as f64).view()).unwrap();
         let queries = [99.0, f64::NAN, 0.0, f64::INFINITY, 64.0];
-        let order = spatial(&tree.arena, 5, |row, query| query[0] = queries[row]);
+        let order = spatial(&tree.arena.view(), 5, |row, query| query[0] = queries[row]);
         assert_eq!(order.as_slice(), [2, 4, 0, 1, 3]);
     }
 }

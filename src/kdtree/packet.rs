@@ -4,7 +4,7 @@
 //! subtrees are left out by the packet's bounding box, leaves by the lanes' own bounds, and every point is compared with
 //! all lanes at once. Lists are kept sorted by (key, row number) in all lanes without a branch.
 
-use super::arena::{Arena, Dims};
+use super::arena::{Dims, Node, View};
 use super::kernels::Tile;
 use super::metric::{L2, key, keys};
 use super::walk::{Stack, halves};
@@ -61,7 +61,7 @@ impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
 }
 
 #[inline(always)]
-pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
+pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &View<'_, T>, tile: &mut Tile<'_, T>) {
     match tile.k {
         1 => packets_in::<T, S, A, 1>(s, dims, tree, tile),
         2..=5 => packets_in::<T, S, A, 5>(s, dims, tree, tile),
@@ -71,7 +71,7 @@ pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &Arena<
 
 /// [`packets`] with lists of `N` places.
 #[inline(always)]
-fn packets_in<T: Element, S: Simd, A: Dims, const N: usize>(s: S, dims: A, tree: &Arena<T>, tile: &mut Tile<'_, T>) {
+fn packets_in<T: Element, S: Simd, A: Dims, const N: usize>(s: S, dims: A, tree: &View<'_, T>, tile: &mut Tile<'_, T>) {
     let (d, k) = (dims.count(), tile.k);
     let rows = tile.queries.len() / d;
     let mut stack = Stack::new(dims.all(T::zero()));
@@ -110,7 +110,7 @@ fn lanes_of<T: Element>(values: &[T]) -> [T; MAX_LANES] {
 fn search<T: Element, S: Simd, A: Dims, const N: usize>(
     s: S,
     dims: A,
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     packet: &Packet<T, S, A>,
     mut worst: T,
     stack: &mut Stack<T, A::Axes<T>>,
@@ -123,9 +123,8 @@ fn search<T: Element, S: Simd, A: Dims, const N: usize>(
             continue;
         }
         while subtree.leaves > 1 {
-            let node = tree.nodes[subtree.node];
-            let axis = node.axis as usize;
-            let (to_left, to_right) = (low[axis] - node.split, node.split - high[axis]);
+            let Node { split, axis } = tree.node(subtree.node, dims.count());
+            let (to_left, to_right) = (low[axis] - split, split - high[axis]);
             let (mut left, mut right) = halves(&subtree);
             widen(&mut left.cell.as_mut()[axis], to_left);
             widen(&mut right.cell.as_mut()[axis], to_right);
@@ -161,7 +160,7 @@ fn widen<T: Element>(gap: &mut T, other: T) {
 fn visit<T: Element, S: Simd, A: Dims, const N: usize>(
     s: S,
     dims: A,
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     leaf: usize,
     packet: &Packet<T, S, A>,
     lists: &mut Lists<T, S, N>,

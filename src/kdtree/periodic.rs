@@ -6,7 +6,7 @@
 //! `|q - p|`, by the same operations. Those are monotone, rounding included, so no point is nearer than its subtree's
 //! bound. An open axis of such a box has `L = +inf`, which is never the smaller way.
 
-use super::arena::{Arena, Dims, Node};
+use super::arena::{Dims, Node, View};
 use super::metric::{Norm, key, magnitudes};
 use super::walk::{Halves, Subtree, halves};
 use crate::element::Element;
@@ -78,7 +78,7 @@ impl<T: Element> Space<T> for Open {
         node: Node<T>,
         query: &[T],
     ) -> Halves<T, A::Axes<T>> {
-        let axis = node.axis as usize;
+        let axis = node.axis;
         let gap = query[axis] - node.split;
         let (left, right) = halves(subtree);
         let (near, mut far) = if gap < T::zero() { (left, right) } else { (right, left) };
@@ -138,7 +138,7 @@ impl<T: Element> Space<T> for Within<'_, T> {
         node: Node<T>,
         query: &[T],
     ) -> Halves<T, A::Axes<Interval<T>>> {
-        let axis = node.axis as usize;
+        let axis = node.axis;
         let (mut left, mut right) = halves(subtree);
         left.cell.as_mut()[axis].high = node.split;
         right.cell.as_mut()[axis].low = node.split;
@@ -169,10 +169,10 @@ fn greater<T: Element>(a: T, b: T) -> T {
     if a > b { a } else { b }
 }
 
-impl<T: Element> Arena<T> {
+impl<T: Element> View<'_, T> {
     /// Moves a point or a query to where the tree knows it.
     pub(super) fn wrap(&self, point: &mut [T]) {
-        if let Some(torus) = &self.torus {
+        if let Some(torus) = self.torus {
             torus.wrap(point);
         }
     }

@@ -1,8 +1,9 @@
 //! The queries of a call: the caller's rows or the tree's own points, in the order in which they are searched.
 
-use super::arena::Arena;
+use super::arena::View;
 use super::order::spatial;
 use crate::element::Element;
+use crate::error::{Error, FileFault, Result};
 use crate::layout::Rows;
 use crate::parallel::Permutation;
 use ndarray::ArrayView2;
@@ -22,7 +23,7 @@ pub(super) struct Queries<'a, T> {
 
 impl<'a, T: Element> Queries<'a, T> {
     /// The caller's queries, sorted or not.
-    pub(super) fn new(tree: &Arena<T>, queries: &'a ArrayView2<'_, T>, sort: Option<bool>) -> Self {
+    pub(super) fn new(tree: &View<'_, T>, queries: &'a ArrayView2<'_, T>, sort: Option<bool>) -> Self {
         let (count, rows) = (queries.nrows(), Rows::new(queries));
         let order = if sort.unwrap_or(count >= SORT) {
             spatial(tree, count, |row, query| {
@@ -36,8 +37,14 @@ impl<'a, T: Element> Queries<'a, T> {
     }
 
     /// The tree's points, absent ones last.
-    pub(super) fn points(tree: &Arena<T>) -> Self {
-        Self { order: Permutation::starting_with(&tree.ids[..tree.points], tree.rows), rows: None }
+    ///
+    /// # Errors
+    ///
+    /// [`FileFault::Changed`] where they are not what they were when the tree was verified.
+    pub(super) fn points(tree: &View<'_, T>) -> Result<Self> {
+        let changed = || Error::File { name: "the mapped file".to_owned(), fault: FileFault::Changed };
+        let order = Permutation::starting_with(&tree.ids[..tree.points], tree.rows).ok_or_else(changed)?;
+        Ok(Self { order, rows: None })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -51,7 +58,7 @@ impl<'a, T: Element> Queries<'a, T> {
 
     /// Of the queries from `first` in the order, whose rows are `rows`, those that are finite, side by side as the tree
     /// knows them, and which rows they are.
-    pub(super) fn finite(&self, tree: &Arena<T>, first: usize, rows: &[u32]) -> (Vec<T>, Vec<u32>) {
+    pub(super) fn finite(&self, tree: &View<'_, T>, first: usize, rows: &[u32]) -> (Vec<T>, Vec<u32>) {
         let dims = tree.dims;
         let mut queries = vec![T::zero(); rows.len() * dims];
         let mut present = Vec::with_capacity(rows.len());

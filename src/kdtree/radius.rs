@@ -3,7 +3,7 @@
 //! Each tile of queries collects its hits once, in memory of its own; when all have, the lengths of the rows are summed
 //! up and every tile puts its rows where they belong. That costs less than searching twice.
 
-use super::arena::Arena;
+use super::arena::View;
 use super::kernels::{Hit, Kernels, RadiusTile};
 use super::metric::Metric;
 use super::neighbors::RadiusNeighbors;
@@ -33,7 +33,7 @@ type Nothing<'a> = &'a mut [MaybeUninit<u8>];
 
 /// What a search knows beside its queries.
 struct Search<'t, 'r, T> {
-    tree: &'t Arena<T>,
+    tree: &'t View<'t, T>,
     level: Level,
     metric: Metric,
     bounds: KeyBounds<'r, T>,
@@ -51,7 +51,7 @@ struct Collected<T> {
 
 /// All points within the radius of each query.
 pub(super) fn radius<T: Kernels>(
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     level: Level,
     tuning: Tuning,
     options: &Options<'_, T>,
@@ -83,7 +83,7 @@ pub(super) fn radius<T: Kernels>(
 
 /// How many points are within the radius of each query.
 pub(super) fn radius_count<T: Kernels>(
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     level: Level,
     tuning: Tuning,
     metric: Metric,
@@ -107,13 +107,13 @@ pub(super) fn radius_count<T: Kernels>(
 
 /// All pairs of points within a radius of each other, once: rows (i, j), i < j, ascending.
 pub(super) fn pairs_within<T: Kernels>(
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     level: Level,
     tuning: Tuning,
     metric: Metric,
     radius: T,
 ) -> Result<Array2<u32>> {
-    let queries = &Queries::points(tree);
+    let queries = &Queries::points(tree)?;
     let bounds = KeyBounds::at_most(metric, PerQuery::One(radius));
     let search = Search { tree, level, metric, bounds, after_own: true };
     let parallel = tuning.parallel.unwrap_or(queries.len() >= PARALLEL);

@@ -4,7 +4,7 @@
 //! are. Rounding is monotone, so the bound never exceeds the key of a point in the subtree, and a subtree is left out
 //! only where its bound is greater than the worst key: a point at exactly that distance may still win by its row number.
 
-use super::arena::{Arena, Dims};
+use super::arena::{Dims, View};
 use super::best::Best;
 use super::kernels::{Hit, RadiusTile, Tile};
 use super::metric::{Norm, keys};
@@ -42,7 +42,7 @@ impl<T: Element, C: Copy> Stack<T, C> {
 
     /// Starts again with the whole tree, where there is one.
     #[inline(always)]
-    pub(super) fn start(&mut self, tree: &Arena<T>, cell: C) {
+    pub(super) fn start(&mut self, tree: &View<'_, T>, cell: C) {
         self.len = 0;
         if tree.points > 0 {
             self.push(Subtree { node: 0, first_leaf: 0, leaves: tree.leaves(), cell, bound: T::zero() });
@@ -135,7 +135,7 @@ impl<T: Element> Visitor<T> for Ball<'_, T> {
 pub(super) fn walk<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
     s: S,
     (dims, norm, space): (A, N, P),
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     tile: &mut Tile<'_, T>,
 ) {
     let mut stack = Stack::new(space.whole(dims));
@@ -154,7 +154,7 @@ pub(super) fn walk<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
 pub(super) fn ball<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
     s: S,
     (dims, norm, space): (A, N, P),
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     tile: &mut RadiusTile<'_, T>,
 ) -> usize {
     let mut stack = Stack::new(space.whole(dims));
@@ -182,7 +182,7 @@ pub(super) fn ball<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
 fn search<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
     s: S,
     (dims, norm, space): (A, N, P),
-    tree: &Arena<T>,
+    tree: &View<'_, T>,
     query: &[T],
     visitor: &mut impl Visitor<T>,
     stack: &mut Stack<T, P::Cell<A>>,
@@ -197,7 +197,7 @@ fn search<T: Element, S: Simd, A: Dims, N: Norm, P: Space<T>>(
             continue;
         }
         while subtree.leaves > 1 {
-            let (near, far) = space.halves(dims, norm, &subtree, tree.nodes[subtree.node], query);
+            let (near, far) = space.halves(dims, norm, &subtree, tree.node(subtree.node, dims.count()), query);
             if far.bound <= visitor.worst() {
                 stack.push(far);
             }

@@ -47,8 +47,13 @@ impl<T: Value> BruteForce<T> {
     }
 
     pub fn in_space(space: Space<T>, points: ArrayView2<'_, T>) -> Self {
+        let wrapped = space.wrapped(points);
+        Self::of_wrapped(space, wrapped)
+    }
+
+    /// Points that lie in the space already.
+    pub fn of_wrapped(space: Space<T>, points: Array2<T>) -> Self {
         let present = (0..).zip(points.outer_iter()).filter(|(_, row)| is_finite(*row)).map(|(row, _)| row).collect();
-        let points = space.wrapped(points);
         Self { space, metric: Metric::default(), squared: false, points, present }
     }
 

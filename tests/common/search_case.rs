@@ -96,7 +96,7 @@ impl SearchCase {
     }
 
     /// The searches of the points themselves.
-    fn check_points<T: Value>(&self, tree: &KdTreeDyn<T>, brute_force: &BruteForce<T>, random: &mut Random) {
+    pub fn check_points<T: Value>(&self, tree: &KdTreeDyn<T>, brute_force: &BruteForce<T>, random: &mut Random) {
         let distances = sorted(brute_force, (0..brute_force.len()).map(|row| brute_force.of_point(row)));
         let bounds = self.bound.map_or(Limits::None, |limit| Limits::draw(limit, self.each, &distances, random));
         let search = self.search(tree);
@@ -109,7 +109,8 @@ impl SearchCase {
         assert_eq!(found, brute_force.pairs_within(radius), "pairs within {radius:?}");
     }
 
-    fn check_queries<T: Value>(
+    /// The searches of queries.
+    pub fn check_queries<T: Value>(
         &self,
         tree: &KdTreeDyn<T>,
         brute_force: &BruteForce<T>,
