@@ -41,19 +41,26 @@ fn is_finite<T: Value>(row: ArrayView1<'_, T>) -> bool {
     row.iter().all(|x| x.is_finite())
 }
 
+/// The row numbers of points that are finite.
+fn present<T: Value>(points: ArrayView2<'_, T>) -> Vec<u32> {
+    (0..).zip(points.outer_iter()).filter(|(_, row)| is_finite(*row)).map(|(row, _)| row).collect()
+}
+
 impl<T: Value> BruteForce<T> {
     pub fn new(points: ArrayView2<'_, T>) -> Self {
         Self::in_space(Space::open(points.ncols()), points)
     }
 
     pub fn in_space(space: Space<T>, points: ArrayView2<'_, T>) -> Self {
-        let wrapped = space.wrapped(points);
-        Self::of_wrapped(space, wrapped)
+        // What is not finite may be once it is wrapped.
+        let present = present(points);
+        let points = space.wrapped(points);
+        Self { space, metric: Metric::default(), squared: false, points, present }
     }
 
     /// Points that lie in the space already.
     pub fn of_wrapped(space: Space<T>, points: Array2<T>) -> Self {
-        let present = (0..).zip(points.outer_iter()).filter(|(_, row)| is_finite(*row)).map(|(row, _)| row).collect();
+        let present = present(points.view());
         Self { space, metric: Metric::default(), squared: false, points, present }
     }
 
