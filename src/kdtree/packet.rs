@@ -44,8 +44,10 @@ impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
         let (mut low, mut high) = (dims.all(T::zero()), dims.all(T::zero()));
         let mut lanes = dims.all(s.splat(T::zero()));
         for axis in 0..d {
-            let at = |lane: usize| (lane * d + axis).min(queries.len() - d + axis);
-            let column: [T; MAX_LANES] = std::array::from_fn(|lane| queries[at(lane)]);
+            let mut column = [T::zero(); MAX_LANES];
+            for (lane, x) in column[..T::LANES].iter_mut().enumerate() {
+                *x = queries[(lane * d + axis).min(queries.len() - d + axis)];
+            }
             let used = &column[..T::LANES];
             low.as_mut()[axis] = used.iter().fold(T::infinity(), |low, &x| if x < low { x } else { low });
             high.as_mut()[axis] = used.iter().fold(T::neg_infinity(), |high, &x| if x > high { x } else { high });
