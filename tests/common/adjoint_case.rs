@@ -84,8 +84,9 @@ impl SearchCase {
         let Some(limit) = self.bound else { return Limits::None };
         let search = tree.search().metric(self.metric);
         let nearest = search.knn(queries.view(), self.case.k).expect("the queries are good").distances;
-        let distances = nearest.outer_iter().map(|row| row.iter().copied().filter(|d| d.is_finite()).collect());
-        Limits::draw(limit, self.each, &distances.collect::<Vec<Vec<T>>>(), random)
+        let mut distances: Vec<Vec<T>> = nearest.outer_iter().map(|row| row.to_vec()).collect();
+        distances.iter_mut().for_each(|row| row.retain(|distance| distance.is_finite()));
+        Limits::draw(limit, self.each, &distances, random)
     }
 }
 
