@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 /// Bytes of output that one task writes.
 pub(super) const TILE_BYTES: usize = 256 << 10;
 
-/// Tables larger than this many bytes are asked for ahead of use: about a level-two cache.
+/// Tables larger than this many bytes are asked for ahead of use: more than a level-one cache holds.
 pub(super) const PREFETCH_BYTES: usize = 64 << 10;
 
 /// Gathers rows: `y[b, .., :] = x[b, indices[b, ..], :]`.

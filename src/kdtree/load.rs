@@ -131,11 +131,10 @@ pub(super) fn map<T: Element>(path: &Path, dims: Option<usize>) -> Result<KdTree
         if file.metadata()?.len() == 0 {
             return Ok(None);
         }
-        // SAFETY: the map is private to this crate and never written through. Another process that changes the file
-        // changes bytes that are borrowed as shared, which no library can rule out: the docs of the public call say so. No
-        // value of the types that the bytes are read as (integers and floats) is invalid, and no index is taken from them
-        // without a check of the very value that is used: axes are clamped by `View::node`, row numbers are answers, and
-        // where they say which cells to write, `Permutation` checks its own copy.
+        // Whoever changes the file changes bytes that are borrowed here, which no library can rule out: the docs say so.
+        // Axes are clamped by `View::node`, and `Permutation` checks its own copy of the rows that say which cells to write.
+        // SAFETY: the map stays in this crate and is only read, as integers and floats, of which no value is invalid. What
+        // is taken from it as an index is checked, in the very value that is used.
         unsafe { memmap2::Mmap::map(&file) }.map(Some)
     };
     let map = open().map_err(|error| io_error(name, &error))?;

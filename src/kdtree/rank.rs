@@ -1,7 +1,7 @@
 //! Sorting the hits of a query, a few dozen, by rank: how many of them come before each.
 //!
-//! A vector of hits is compared at once and no comparison is branched on, so for so few this takes a third of the time of
-//! a sort. It needs memory for a second copy.
+//! A vector of hits is compared at once and no comparison is branched on, where a sort of so few waits for branches that
+//! cannot be predicted. It needs memory for a second copy.
 
 use super::kernels::Hit;
 use crate::element::Element;
