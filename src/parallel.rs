@@ -383,7 +383,11 @@ mod tests {
 
     #[test]
     fn tiles_cover_every_row_once_and_never_cross_a_group() {
-        for (groups, group, tile) in [(1, 1, 1), (3, 7, 2), (4, 5, 5), (2, 9, 100), (5, 1, 3), (1, 64, 7)] {
+        // The last have tiles enough for groups to be taken in turn.
+        let in_turn = IN_TURN * rayon::current_num_threads();
+        let sizes =
+            [(1, 1, 1), (3, 7, 2), (4, 5, 5), (2, 9, 100), (5, 1, 3), (1, 64, 7), (3, in_turn, 1), (2, 3 * in_turn, 2)];
+        for (groups, group, tile) in sizes {
             for parallel in [false, true] {
                 let mut out = Array2::zeros((groups * group, 3));
                 let tiles = number_rows(&mut out, Cut { group, tile, width: 3, parallel });
