@@ -31,6 +31,7 @@ impl<'a, T: Element> Rows<'a, T> {
     }
 
     /// Copies one row.
+    #[inline]
     pub(crate) fn copy(&self, row: usize, out: &mut [T]) {
         match self {
             Self::Dense(cells) => {

@@ -116,7 +116,7 @@ impl Permutation {
     /// Sorted in two steps, chunks into buckets by the highest bits of keys and then each bucket, which is in cache.
     pub(crate) fn by_key(n: usize, most: u32, fill: impl Fn(Range<usize>, &mut [u32]) + Sync) -> Self {
         const CHUNK: usize = 1 << 14;
-        const BUCKET_BITS: u32 = 10;
+        const BUCKET_BITS: u32 = 8;
         const BUCKETS: usize = 1 << BUCKET_BITS;
         // Larger than this, a bucket is sorted by several threads: all keys may be alike.
         const LARGE: usize = 1 << 16;
@@ -271,7 +271,7 @@ pub(crate) struct ScatteredRows<'a, V> {
     life: PhantomData<&'a mut [V]>,
 }
 
-impl<V: Copy> ScatteredRows<'_, V> {
+impl<V: Pod> ScatteredRows<'_, V> {
     /// The cells of the next row, all of which the caller writes.
     fn next_row(&mut self) -> &mut [MaybeUninit<V>] {
         let at = self.place.of(self.rows[self.next] as usize);
@@ -301,22 +301,36 @@ impl<V: Copy> ScatteredRows<'_, V> {
     }
 }
 
-/// Copies a row. A short one is a head and a tail of a fixed length, which may overlap: a few moves where a call of the C
-/// library takes longer than they do.
+/// Copies a row. A short one is a head and a tail of words, which may overlap: a few moves where a call of the C library
+/// takes longer than they do. (Copies of arrays do not stay what they are: they are merged into that call.)
 #[inline(always)]
-fn copy_row<V: Copy>(row: &[V], cells: &mut [MaybeUninit<V>]) {
+fn copy_row<V: Pod>(row: &[V], cells: &mut [MaybeUninit<V>]) {
+    /// Copies `bytes`, at least as many as a word has and at most twice as many.
+    ///
+    /// # Safety
+    ///
+    /// `from` can be read and `to` written so far, both initialised or not as integers may be.
     #[inline(always)]
-    fn ends<V: Copy, const N: usize>(row: &[V], cells: &mut [MaybeUninit<V>]) {
-        let (head, tail) = (row.first_chunk::<N>(), row.last_chunk::<N>());
-        cells[..N].write_copy_of_slice(head.expect("N at least"));
-        let at = cells.len() - N;
-        cells[at..].write_copy_of_slice(tail.expect("N at least"));
+    unsafe fn ends<W: Pod>(from: *const u8, to: *mut u8, bytes: usize) {
+        let last = bytes - size_of::<W>();
+        // SAFETY: both words lie within `bytes` bytes, and any bytes are a word.
+        unsafe {
+            let (head, tail) = (from.cast::<W>().read_unaligned(), from.add(last).cast::<W>().read_unaligned());
+            to.cast::<W>().write_unaligned(head);
+            to.add(last).cast::<W>().write_unaligned(tail);
+        }
     }
     assert_eq!(row.len(), cells.len());
-    match row.len() {
-        1 => ends::<V, 1>(row, cells),
-        2..=3 => ends::<V, 2>(row, cells),
-        4..=8 => ends::<V, 4>(row, cells),
+    let (from, to, bytes) = (row.as_ptr().cast::<u8>(), cells.as_mut_ptr().cast::<u8>(), size_of_val(row));
+    // SAFETY: both are `bytes` long; a row of plain data is initialised to its last byte.
+    match bytes {
+        4..=8 => unsafe { ends::<u32>(from, to, bytes) },
+        9..=16 => unsafe { ends::<u64>(from, to, bytes) },
+        17..=32 => unsafe { ends::<u128>(from, to, bytes) },
+        33..=64 => unsafe {
+            ends::<u128>(from, to, 32);
+            ends::<u128>(from.add(bytes - 32), to.add(bytes - 32), 32);
+        },
         _ => {
             cells.write_copy_of_slice(row);
         }
@@ -325,7 +339,7 @@ fn copy_row<V: Copy>(row: &[V], cells: &mut [MaybeUninit<V>]) {
 
 /// Runs `kernel` once for every `tile` positions of `order`, with the first position, the rows, and writers for those
 /// rows of two outputs.
-pub(crate) fn for_each_scattered<A: Copy + Send, B: Copy + Send>(
+pub(crate) fn for_each_scattered<A: Pod + Send, B: Pod + Send>(
     order: &Permutation,
     tile: usize,
     parallel: bool,

@@ -51,7 +51,7 @@ pub(super) fn knn<T: Kernels>(
     let packets = can_share && tuning.packets.unwrap_or(count * POINTS_A_QUERY >= tree.points);
     let parallel = tuning.parallel.unwrap_or(cells >= PARALLEL);
     // Long rows make tiles of fewer queries, so that their answers stay in cache.
-    let tile = if k <= 64 { TILE } else { (TILE * 64 / k).max(16) };
+    let tile = if k <= 64 { TILE } else { (TILE * 64 / k).next_multiple_of(16) };
     let places = (Place::Even(k), Place::Even(k));
     let outputs = (distances.cells(), indices.cells());
     let none = tree.rows as u32;
@@ -70,8 +70,11 @@ pub(super) fn knn<T: Kernels>(
                     T::walk(level, tree, metric, &mut answers);
                 }
             }
-            for (key, &id) in keys.iter_mut().zip(&ids) {
-                *key = if id == none { T::infinity() } else { metric.reported(*key, options.squared) };
+            metric.report(&mut keys, options.squared);
+            // Padding holds what the query's bound was.
+            if ids.contains(&none) {
+                let padding = keys.iter_mut().zip(&ids).filter(|&(_, &id)| id == none);
+                padding.for_each(|(distance, _)| *distance = T::infinity());
             }
             let padding = (vec![T::infinity(); k], vec![none; k]);
             let mut answered = 0;

@@ -41,6 +41,13 @@ impl Metric {
             (_, false) => self.root(key),
         }
     }
+
+    /// [`Metric::reported`] of many keys, in place.
+    pub(super) fn report<T: Element>(self, keys: &mut [T], squared: bool) {
+        if squared != (self == Self::L2) {
+            keys.iter_mut().for_each(|key| *key = self.reported(*key, squared));
+        }
+    }
 }
 
 /// A metric as a type, for kernels.
