@@ -1,6 +1,6 @@
 //! The queries of a call: the caller's rows or the tree's own points, in the order in which they are searched.
 
-use super::arena::View;
+use super::arena::{Dims, View, dims};
 use super::order::spatial;
 use crate::element::Element;
 use crate::error::{Error, FileFault, Result};
@@ -59,35 +59,37 @@ impl<'a, T: Element> Queries<'a, T> {
     /// Of the queries from `first` in the order, whose rows are `rows`, those that are finite, side by side as the tree
     /// knows them, and which rows they are.
     pub(super) fn finite(&self, tree: &View<'_, T>, first: usize, rows: &[u32]) -> (Vec<T>, Vec<u32>) {
-        let dims = tree.dims;
-        let mut queries = vec![T::zero(); rows.len() * dims];
-        let mut present = Vec::with_capacity(rows.len());
-        for (position, &row) in (first..).zip(rows) {
-            if let (Some(queries), Some(&ahead)) = (&self.rows, rows.get(position - first + AHEAD)) {
-                queries.prefetch(ahead as usize, dims);
-            }
-            let query = &mut queries[present.len() * dims..][..dims];
-            let is_finite = match &self.rows {
-                Some(rows) => {
-                    rows.copy(row as usize, query);
-                    query.iter().all(|x| x.is_finite())
+        dims!(tree.dims, |dims| self.finite_in(dims, tree, first, rows))
+    }
+
+    fn finite_in<A: Dims>(&self, dims: A, tree: &View<'_, T>, first: usize, rows: &[u32]) -> (Vec<T>, Vec<u32>) {
+        let d = dims.count();
+        let (mut queries, mut present) = (Vec::with_capacity(rows.len() * d), Vec::with_capacity(rows.len()));
+        let mut query = dims.all(T::zero());
+        let query = &mut query.as_mut()[..d];
+        let Some(source) = &self.rows else {
+            // Absent points are last.
+            for (slot, &row) in (first..tree.points).zip(rows) {
+                let coordinates = &tree.leaf_coordinates(slot / tree.leaf)[slot % tree.leaf..];
+                for (axis, x) in query.iter_mut().enumerate() {
+                    *x = coordinates[axis * tree.leaf];
                 }
-                None => position < tree.points,
-            };
-            if !is_finite {
-                continue;
+                queries.extend_from_slice(query);
+                present.push(row);
             }
-            present.push(row);
-            if self.rows.is_some() {
+            return (queries, present);
+        };
+        for (position, &row) in rows.iter().enumerate() {
+            if let Some(&ahead) = rows.get(position + AHEAD) {
+                source.prefetch(ahead as usize, d);
+            }
+            source.copy(row as usize, query);
+            if query.iter().all(|x| x.is_finite()) {
                 tree.wrap(query);
-                continue;
-            }
-            let coordinates = tree.leaf_coordinates(position / tree.leaf);
-            for (axis, x) in query.iter_mut().enumerate() {
-                *x = coordinates[axis * tree.leaf + position % tree.leaf];
+                queries.extend_from_slice(query);
+                present.push(row);
             }
         }
-        queries.truncate(present.len() * dims);
         (queries, present)
     }
 }
