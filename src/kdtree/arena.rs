@@ -187,6 +187,18 @@ impl Dims for Counted {
     }
 }
 
+/// Gaps, one an axis and at least 0, with that on `axis` raised to another lower bound of the same distance.
+///
+/// All are computed: a store to one would keep a load of all that comes just after it waiting.
+#[inline(always)]
+pub(super) fn raised<T: Element, A: Dims>(dims: A, mut gaps: A::Axes<T>, axis: usize, gap: T) -> A::Axes<T> {
+    for (other, known) in gaps.as_mut()[..dims.count()].iter_mut().enumerate() {
+        let gap = if other == axis { gap } else { T::zero() };
+        *known = if gap > *known { gap } else { *known };
+    }
+    gaps
+}
+
 /// Runs a kernel with its number of axes as a type: `dims!(d, |dims| kernel(dims))`.
 macro_rules! dims {
     ($count:expr, |$dims:ident| $body:expr) => {

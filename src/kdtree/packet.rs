@@ -4,15 +4,20 @@
 //! subtrees are left out by the packet's bounding box, leaves by the lanes' own bounds, and every point is compared with
 //! all lanes at once. Lists are kept sorted by (key, row number) in all lanes without a branch.
 
-use super::arena::{Dims, Node, View};
+use super::arena::{Dims, Node, View, raised};
 use super::kernels::Tile;
 use super::metric::{L2, key, keys};
 use super::walk::{Stack, halves};
 use crate::element::Element;
 use crate::simd::{Ids, IdsOf, Mask, Simd, Vector};
+use std::hint::select_unpredictable;
 
-/// The largest K whose lists are worth keeping in lanes.
-pub(super) const MAX_K: usize = 16;
+/// The largest K whose lists are worth keeping in lanes: a search took half of the time of walks for 20 neighbours and three
+/// quarters for 128.
+pub(super) const MAX_K: usize = 128;
+
+/// The largest K whose lists stay in registers while points come in.
+const REGISTERS: usize = 5;
 
 /// Points of a leaf that are taken at a time: the size of the smallest leaf.
 const CHUNK: usize = 16;
@@ -22,7 +27,8 @@ const MAX_LANES: usize = 16;
 
 /// The queries' lists in lanes, of `N` places: the last K are used, the best first, and nothing beats what lies before.
 ///
-/// A number of places that the compiler knows, and that is small, keeps the lists in registers while points come in.
+/// A number of places that the compiler knows, and that is small, keeps the lists in registers while points come in. Longer
+/// lists are in memory, whatever their number of places.
 type Lists<T, S, const N: usize> = ([<S as Simd>::V<T>; N], [IdsOf<T, S>; N]);
 
 /// Up to a vector of queries.
@@ -66,7 +72,7 @@ impl<T: Element, S: Simd, A: Dims> Packet<T, S, A> {
 pub(super) fn packets<T: Element, S: Simd, A: Dims>(s: S, dims: A, tree: &View<'_, T>, tile: &mut Tile<'_, T>) {
     match tile.k {
         1 => packets_in::<T, S, A, 1>(s, dims, tree, tile),
-        2..=5 => packets_in::<T, S, A, 5>(s, dims, tree, tile),
+        2..=REGISTERS => packets_in::<T, S, A, REGISTERS>(s, dims, tree, tile),
         _ => packets_in::<T, S, A, MAX_K>(s, dims, tree, tile),
     }
 }
@@ -77,6 +83,7 @@ fn packets_in<T: Element, S: Simd, A: Dims, const N: usize>(s: S, dims: A, tree:
     let (d, k) = (dims.count(), tile.k);
     let rows = tile.queries.len() / d;
     let mut stack = Stack::new(dims.all(T::zero()));
+    let mut near = [s.splat(T::zero()); CHUNK];
     let mut lists: Lists<T, S, N> = ([s.splat(T::neg_infinity()); N], [Ids::all(s, 0); N]);
     for first in (0..rows).step_by(T::LANES) {
         let rows = first..rows.min(first + T::LANES);
@@ -87,7 +94,7 @@ fn packets_in<T: Element, S: Simd, A: Dims, const N: usize>(s: S, dims: A, tree:
         lists.1[N - k..].fill(Ids::all(s, tree.rows as u32));
         let worst =
             bounds[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
-        search(s, dims, tree, &packet, worst, &mut stack, &mut lists);
+        search(s, dims, tree, &packet, worst, &mut stack, &mut near, &mut lists);
         for place in 0..k {
             let (mut keys, mut ids) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
             lists.0[N - k + place].store(&mut keys);
@@ -116,6 +123,7 @@ fn search<T: Element, S: Simd, A: Dims, const N: usize>(
     packet: &Packet<T, S, A>,
     mut worst: T,
     stack: &mut Stack<T, A::Axes<T>>,
+    near: &mut [S::V<T>; CHUNK],
     lists: &mut Lists<T, S, N>,
 ) {
     let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
@@ -127,30 +135,24 @@ fn search<T: Element, S: Simd, A: Dims, const N: usize>(
         while subtree.leaves > 1 {
             let Node { split, axis } = tree.node(subtree.node, dims.count());
             let (to_left, to_right) = (low[axis] - split, split - high[axis]);
-            let (mut left, mut right) = halves(&subtree);
-            widen(&mut left.cell.as_mut()[axis], to_left);
-            widen(&mut right.cell.as_mut()[axis], to_right);
-            let (near, mut far) = if to_left > to_right { (right, left) } else { (left, right) };
+            let (left, right) = halves(&subtree);
+            let right_is_near = to_left > to_right;
+            let (mut near, mut far) = (left.or(right_is_near, right), right.or(right_is_near, left));
+            let gaps = subtree.cell;
+            near.cell = raised(dims, gaps, axis, select_unpredictable(right_is_near, to_right, to_left));
+            far.cell = raised(dims, gaps, axis, select_unpredictable(right_is_near, to_left, to_right));
             far.bound = key(L2, &far.cell.as_ref()[..dims.count()]);
             if far.bound <= worst {
                 stack.push(far);
             }
             subtree = near;
         }
-        if visit(s, dims, tree, subtree.first_leaf, packet, lists) {
+        if visit(s, dims, tree, subtree.first_leaf, packet, near, lists) {
             let mut keys = [T::zero(); MAX_LANES];
             lists.0[N - 1].store(&mut keys);
             worst =
                 keys[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
         }
-    }
-}
-
-/// Raises a gap to another lower bound of the same distance.
-#[inline(always)]
-fn widen<T: Element>(gap: &mut T, other: T) {
-    if other > *gap {
-        *gap = other;
     }
 }
 
@@ -165,6 +167,7 @@ fn visit<T: Element, S: Simd, A: Dims, const N: usize>(
     tree: &View<'_, T>,
     leaf: usize,
     packet: &Packet<T, S, A>,
+    near: &mut [S::V<T>; CHUNK],
     lists: &mut Lists<T, S, N>,
 ) -> bool {
     let lanes = &packet.lanes.as_ref()[..dims.count()];
@@ -181,7 +184,7 @@ fn visit<T: Element, S: Simd, A: Dims, const N: usize>(
     }
     let (coordinates, ids) = (tree.leaf_coordinates(leaf), tree.leaf_ids(leaf));
     // Many places are memory: only those in use are passed over.
-    let unused = if N == MAX_K { N - packet.k } else { 0 };
+    let unused = if N > REGISTERS { N - packet.k } else { 0 };
     let points = tree.leaf.min(tree.points - leaf * tree.leaf);
     let mut changed = false;
     for first in (0..points).step_by(CHUNK) {
@@ -193,18 +196,25 @@ fn visit<T: Element, S: Simd, A: Dims, const N: usize>(
             columns.as_mut()[axis] = column(axis);
         }
         let (columns, ids) = (columns.as_ref(), ids[first..].first_chunk::<CHUNK>().expect("a leaf is whole chunks"));
-        for point in 0..CHUNK.min(points - first) {
-            let mut key = keys(
+        let mut found = 0u32;
+        let worst = lists.0[N - 1];
+        for point in 0..CHUNK {
+            let key = keys(
                 s,
                 L2,
                 dims,
                 #[inline(always)]
                 |axis| lanes[axis] - s.splat(columns[axis][point]),
             );
-            if key.le(lists.0[N - 1]).bits() == 0 {
-                continue;
-            }
-            changed = true;
+            near[point] = key;
+            found |= u32::from(key.le(worst).bits() != 0) << point;
+        }
+        found &= (1 << CHUNK.min(points - first)) - 1;
+        changed |= found != 0;
+        while found != 0 {
+            let point = found.trailing_zeros() as usize;
+            found &= found - 1;
+            let mut key = near[point];
             let mut id = IdsOf::<T, S>::all(s, ids[point]);
             if let Some(own) = packet.own {
                 let other = id.below(own).or(own.below(id));

@@ -6,7 +6,7 @@
 //! `|q - p|`, by the same operations. Those are monotone, rounding included, so no point is nearer than its subtree's
 //! bound. An open axis of such a box has `L = +inf`, which is never the smaller way.
 
-use super::arena::{Dims, Node, View};
+use super::arena::{Dims, Node, View, raised};
 use super::metric::{Norm, key, magnitudes};
 use super::walk::{Halves, Subtree, halves};
 use crate::element::Element;
@@ -81,8 +81,9 @@ impl<T: Element> Space<T> for Open {
         let axis = node.axis;
         let gap = query[axis] - node.split;
         let (left, right) = halves(subtree);
-        let (near, mut far) = if gap < T::zero() { (left, right) } else { (right, left) };
-        far.cell.as_mut()[axis] = gap;
+        let right_is_near = !(gap < T::zero());
+        let (near, mut far) = (left.or(right_is_near, right), right.or(right_is_near, left));
+        far.cell = raised(dims, subtree.cell, axis, gap.abs());
         far.bound = key(norm, &far.cell.as_ref()[..dims.count()]);
         (near, far)
     }

@@ -11,6 +11,7 @@ use super::metric::{Norm, keys};
 use super::periodic::Space;
 use crate::element::Element;
 use crate::simd::{Mask, Simd, Vector};
+use std::hint::select_unpredictable;
 
 /// A subtree still to be visited.
 #[derive(Clone, Copy)]
@@ -23,6 +24,19 @@ pub(super) struct Subtree<T, C> {
     pub cell: C,
     /// A lower bound of the keys of its points.
     pub bound: T,
+}
+
+impl<T: Copy, C: Copy> Subtree<T, C> {
+    /// Another part of the same subtree, if `other` says so, without a branch. Cell and bound are left alone.
+    #[inline(always)]
+    pub(super) fn or(self, other: bool, part: Self) -> Self {
+        Self {
+            node: select_unpredictable(other, part.node, self.node),
+            first_leaf: select_unpredictable(other, part.first_leaf, self.first_leaf),
+            leaves: select_unpredictable(other, part.leaves, self.leaves),
+            ..self
+        }
+    }
 }
 
 /// The two halves of a subtree.

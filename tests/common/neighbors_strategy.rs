@@ -12,8 +12,8 @@ use pullback::kdtree::Tuning;
 pub const POINTS: [usize; 16] = [0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300];
 /// Around the lengths of vectors of queries.
 pub const QUERIES: [usize; 13] = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 100, 300];
-/// Around the lengths of lists in registers.
-pub const NEIGHBORS: [usize; 12] = [0, 1, 2, 5, 8, 15, 16, 17, 31, 32, 33, 40];
+/// Around the lengths of lists: one neighbour, in registers, in memory, and beyond what packets take.
+pub const NEIGHBORS: [usize; 12] = [0, 1, 2, 5, 6, 8, 16, 17, 40, 127, 128, 129];
 /// As rounded up to 16, as given, as rounded up to 256.
 pub const LEAVES: [usize; 5] = [1, 16, 32, 64, 200];
 
