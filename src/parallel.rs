@@ -322,17 +322,20 @@ fn copy_row<V: Pod>(row: &[V], cells: &mut [MaybeUninit<V>]) {
     }
     assert_eq!(row.len(), cells.len());
     let (from, to, bytes) = (row.as_ptr().cast::<u8>(), cells.as_mut_ptr().cast::<u8>(), size_of_val(row));
+    if !(4..=64).contains(&bytes) {
+        cells.write_copy_of_slice(row);
+        return;
+    }
     // SAFETY: both are `bytes` long; a row of plain data is initialised to its last byte.
-    match bytes {
-        4..=8 => unsafe { ends::<u32>(from, to, bytes) },
-        9..=16 => unsafe { ends::<u64>(from, to, bytes) },
-        17..=32 => unsafe { ends::<u128>(from, to, bytes) },
-        33..=64 => unsafe {
-            ends::<u128>(from, to, 32);
-            ends::<u128>(from.add(bytes - 32), to.add(bytes - 32), 32);
-        },
-        _ => {
-            cells.write_copy_of_slice(row);
+    unsafe {
+        match bytes {
+            4..=8 => ends::<u32>(from, to, bytes),
+            9..=16 => ends::<u64>(from, to, bytes),
+            17..=32 => ends::<u128>(from, to, bytes),
+            _ => {
+                ends::<u128>(from, to, 32);
+                ends::<u128>(from.add(bytes - 32), to.add(bytes - 32), 32);
+            }
         }
     }
 }

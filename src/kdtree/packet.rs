@@ -92,9 +92,7 @@ fn packets_in<T: Element, S: Simd, A: Dims, const N: usize>(s: S, dims: A, tree:
         let bounds = lanes_of(&tile.bounds[rows.clone()]);
         lists.0[N - k..].fill(s.load(&bounds));
         lists.1[N - k..].fill(Ids::all(s, tree.rows as u32));
-        let worst =
-            bounds[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
-        search(s, dims, tree, &packet, worst, &mut stack, &mut near, &mut lists);
+        search(s, dims, tree, &packet, &mut stack, &mut near, &mut lists);
         for place in 0..k {
             let (mut keys, mut ids) = ([T::zero(); MAX_LANES], [0; MAX_LANES]);
             lists.0[N - k + place].store(&mut keys);
@@ -121,12 +119,12 @@ fn search<T: Element, S: Simd, A: Dims, const N: usize>(
     dims: A,
     tree: &View<'_, T>,
     packet: &Packet<T, S, A>,
-    mut worst: T,
     stack: &mut Stack<T, A::Axes<T>>,
     near: &mut [S::V<T>; CHUNK],
     lists: &mut Lists<T, S, N>,
 ) {
     let (low, high) = (packet.low.as_ref(), packet.high.as_ref());
+    let mut worst = greatest(lists.0[N - 1]);
     stack.start(tree, dims.all(T::zero()));
     while let Some(mut subtree) = stack.pop() {
         if subtree.bound > worst {
@@ -148,12 +146,17 @@ fn search<T: Element, S: Simd, A: Dims, const N: usize>(
             subtree = near;
         }
         if visit(s, dims, tree, subtree.first_leaf, packet, near, lists) {
-            let mut keys = [T::zero(); MAX_LANES];
-            lists.0[N - 1].store(&mut keys);
-            worst =
-                keys[..T::LANES].iter().fold(T::neg_infinity(), |worst, &key| if key > worst { key } else { worst });
+            worst = greatest(lists.0[N - 1]);
         }
     }
+}
+
+/// The greatest of the lanes.
+#[inline(always)]
+fn greatest<T: Element, V: Vector<T>>(keys: V) -> T {
+    let mut lanes = [T::zero(); MAX_LANES];
+    keys.store(&mut lanes);
+    lanes[..T::LANES].iter().fold(T::neg_infinity(), |greatest, &key| if key > greatest { key } else { greatest })
 }
 
 /// Compares the points of a leaf with the queries, and says whether a list may have changed.

@@ -81,7 +81,7 @@ impl<T: Element> Space<T> for Open {
         let axis = node.axis;
         let gap = query[axis] - node.split;
         let (left, right) = halves(subtree);
-        let right_is_near = !(gap < T::zero());
+        let right_is_near = gap >= T::zero();
         let (near, mut far) = (left.or(right_is_near, right), right.or(right_is_near, left));
         far.cell = raised(dims, subtree.cell, axis, gap.abs());
         far.bound = key(norm, &far.cell.as_ref()[..dims.count()]);
