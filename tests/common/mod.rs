@@ -1,6 +1,6 @@
 //! What the tests share: naive references, random problems, strided arrays, comparison of bits, levels, threads, files.
 
-// Every test file is a crate of its own and uses its part of this.
+// Every crate of tests uses its part of this.
 #![allow(dead_code)]
 
 pub mod adjoint_case;
