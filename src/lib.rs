@@ -46,6 +46,7 @@ mod parallel;
 mod simd;
 
 pub mod gather;
+pub mod gaussian;
 pub mod kdtree;
 
 pub use element::Element;

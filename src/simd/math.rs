@@ -89,7 +89,7 @@ mod tests {
         let mut sums = Vec::new();
         for level in levels() {
             let (error, sum) = error_f32(level, step);
-            println!("{level}: {error:.3} ulp");
+            eprintln!("{level}: {error:.3} ulp");
             assert!(error <= if level == Level::Base { 1.25 } else { 1.0 }, "{level}: {error} ulp");
             sums.push((level, sum));
         }
@@ -179,7 +179,7 @@ mod tests {
                 worst
             };
             let error = blocks.par_iter().map(of_block).reduce(|| 0.0, f64::max);
-            println!("{level}: {error:.3} ulp");
+            eprintln!("{level}: {error:.3} ulp");
             assert!(error <= if level == Level::Base { 1.25 } else { 1.0 }, "{level}: {error} ulp");
             if level != Level::Base {
                 all.push(blocks.iter().map(|t| powers(level, t).map(f64::to_bits)).collect::<Vec<_>>());
