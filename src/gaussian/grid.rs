@@ -84,26 +84,26 @@ const UNSCALED: i32 = 20;
 /// The samples of a kernel, row by row, in tables.
 ///
 /// Tables hold positions divided by `2^scale`, and zeros behind the last sample up to a whole number of blocks.
-pub(crate) struct Grid<T> {
+pub struct Grid<T> {
     /// (kh, kw).
-    pub(crate) shape: [usize; 2],
-    pub(crate) x: Vec<T>,
-    pub(crate) y: Vec<T>,
-    pub(crate) xx: Vec<T>,
-    pub(crate) xy: Vec<T>,
-    pub(crate) yy: Vec<T>,
-    pub(crate) scale: i32,
+    pub shape: [usize; 2],
+    pub x: Vec<T>,
+    pub y: Vec<T>,
+    pub xx: Vec<T>,
+    pub xy: Vec<T>,
+    pub yy: Vec<T>,
+    pub scale: i32,
     /// 0, 1, 2, ... a lane.
-    pub(crate) lanes: Vec<T>,
+    pub lanes: Vec<T>,
     /// The largest coordinate in size, in tables and outside.
-    pub(crate) reach: f64,
-    pub(crate) distance: f64,
-    /// Whether `z = 0` is a sample, where `q` is least.
-    pub(crate) zero: bool,
+    pub reach: f64,
+    pub distance: f64,
+    /// The sample that is `z = 0`, where there is one: `q` is least there. The middle one of several on a mirrored grid.
+    pub zero: Option<usize>,
     /// Whether sample `n - 1 - i` is `-z` of sample `i`, and half of the samples fill blocks of the others: `q(-z) = q(z)`.
-    pub(crate) mirrored: bool,
+    pub mirrored: bool,
     /// The positions as they are (kh, kw, 2).
-    pub(crate) z: Array3<T>,
+    pub z: Array3<T>,
 }
 
 impl<T: Element> Grid<T> {
@@ -174,7 +174,7 @@ impl<T: Element> Grid<T> {
         let opposite = |i: usize| x[i] == -x[n - 1 - i] && y[i] == -y[n - 1 - i];
         Ok(Self {
             shape: [kh, kw],
-            zero: (0..n).any(is_zero),
+            zero: [n / 2].into_iter().chain(0..n).find(|&i| is_zero(i)),
             mirrored: half <= n && (0..n.div_ceil(2)).all(opposite),
             xx: table(&|x, _| x * x)?,
             xy: table(&|x, y| x * y)?,
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(grid.y[..6], [-0.5, -0.5, -0.5, 0.5, 0.5, 0.5]);
         assert_eq!(grid.xy[..6], [0.5, 0.0, -0.5, -0.5, 0.0, 0.5]);
         assert_eq!((grid.x.len(), grid.xx[6], grid.scale, grid.reach), (32, 0.0, 0, 1.0));
-        assert!(!grid.zero);
+        assert_eq!(grid.zero, None);
         assert_eq!(grid.z[[1, 2, 0]], 1.0);
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn symmetry_is_seen() {
         let of = |shape, centre| {
             let grid = Grid::<f64>::new(shape, centre).unwrap();
-            (grid.zero, grid.mirrored)
+            (grid.zero.is_some(), grid.mirrored)
         };
         assert_eq!(of([21, 21], Centre::Middle), (true, true));
         assert_eq!(of([21, 21], Centre::Half), (true, true));

@@ -6,13 +6,13 @@ use super::shape::Parameters;
 /// Sums over the samples of a kernel `p` with the gradient `g`: with `s = sum p g` and `h = p (g - s)`, `x = sum h x` and so
 /// on, of positions divided by `2^scale`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Moments {
-    pub(crate) x: f64,
-    pub(crate) y: f64,
-    pub(crate) xx: f64,
-    pub(crate) xy: f64,
-    pub(crate) yy: f64,
-    pub(crate) scale: i32,
+pub struct Moments {
+    pub x: f64,
+    pub y: f64,
+    pub xx: f64,
+    pub xy: f64,
+    pub yy: f64,
+    pub scale: i32,
 }
 
 impl Moments {

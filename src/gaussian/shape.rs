@@ -3,7 +3,7 @@
 use super::exact::{determinant, ldexp};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::layout::{check_shape, dense};
+use crate::layout::dense;
 use ndarray::{ArrayView, Dimension};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -209,22 +209,17 @@ pub(crate) fn unravel(mut index: usize, shape: &[usize]) -> Vec<usize> {
     position
 }
 
-/// The offsets (..., 2) of the kernels of these leading axes, one after the other, checked.
+/// The cells of the offsets (..., 2), checked.
 ///
 /// # Errors
 ///
-/// [`Error::Shape`], [`Error::NonFinite`] for the first that is not finite, [`Error::Allocation`].
-pub(crate) fn checked_offsets<'a, T: Element, D: Dimension>(
-    offsets: &'a ArrayView<'_, T, D>,
-    leading: &[usize],
-) -> Result<Cow<'a, [T]>> {
-    let argument = "offsets";
-    check_shape(argument, offsets.shape(), &[leading, &[2]].concat())?;
+/// [`Error::NonFinite`] for the first that is not finite, [`Error::Allocation`].
+pub(crate) fn checked_offsets<'a, T: Element, D: Dimension>(offsets: &'a ArrayView<'_, T, D>) -> Result<Cow<'a, [T]>> {
     let cells = dense(offsets)?;
     if !all_finite(&cells)
         && let Some(at) = cells.iter().position(|x| !x.is_finite())
     {
-        let position = unravel(at, offsets.shape());
+        let (argument, position) = ("offsets", unravel(at, offsets.shape()));
         return Err(Error::NonFinite { argument, position, value: format!("{:?}", cells[at]) });
     }
     Ok(cells)

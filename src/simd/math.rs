@@ -31,7 +31,6 @@ pub const EXP2_F64: [f64; 11] = [
 /// The largest error at V3 and V4, whose bits are equal, is 0.96 ulp over every `f32` and 0.93 over the 400,000 `f64` that the
 /// tests try; at the portable level 1.23 and 1.18. An ulp is that of the right value.
 #[inline(always)]
-#[cfg_attr(not(test), expect(dead_code, reason = "for the families that fuse"))]
 pub fn exp2<T: Element, S: Simd>(s: S, t: S::V<T>) -> S::V<T> {
     // t = n + f. The subtraction is exact.
     let n = t.round();
