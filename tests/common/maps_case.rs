@@ -8,7 +8,7 @@ use super::threads;
 use super::wide::Referred;
 use ndarray::{Array3, ArrayD, ArrayViewMut, IxDyn};
 use pullback::gaussian::{Centre, KernelMaps, KernelMapsGradients, Parameters, Tuning};
-use pullback::{Level, Result};
+use pullback::{Error, Level, Result};
 
 pub const PARAMETERS: [Parameters; 5] =
     [Parameters::Factor, Parameters::Precision, Parameters::Sigmas, Parameters::Variances, Parameters::Covariance];
@@ -210,7 +210,7 @@ pub struct Scene<T> {
     pub shapes: Strided<T, IxDyn>,
     pub offsets: Option<Strided<T, IxDyn>>,
     pub grad_maps: Strided<T, IxDyn>,
-    pub random: Random,
+    random: Random,
 }
 
 impl MapsCase {
@@ -266,10 +266,9 @@ impl MapsCase {
     }
 
     /// All that is computed, one after another.
-    pub fn results<T: Referred>(&self, level: Level) -> Vec<T> {
-        let scene = self.scene::<T>();
+    pub fn results<T: Referred>(&self, scene: &Scene<T>, level: Level) -> Vec<T> {
         let operator = self.operator(&scene.z, level);
-        let found = Found::of(&operator, &scene);
+        let found = Found::of(&operator, scene);
         let mut all: Vec<T> = found.maps.into_iter().chain(found.grad_shapes).collect();
         all.extend(found.grad_offsets.into_iter().flatten());
         all
@@ -430,6 +429,60 @@ pub fn assert_gradient<T: Referred>(
     to_shape.iter().zip(&gradient.shape).enumerate().for_each(|(at, (&x, &y))| one("grad_shapes", at, x, y));
     let to_offset = to_offset.unwrap_or_default();
     to_offset.iter().zip(&gradient.offset).enumerate().for_each(|(at, (&x, &y))| one("grad_offsets", at, x, y));
+}
+
+/// One kernel's entries and the gradients to its numbers where those of entries are `grad`, all near their references. None where
+/// the numbers had to be refused.
+#[track_caller]
+pub fn check_kernel<T: Referred>(
+    maps: &KernelMaps<T>,
+    parameters: Parameters,
+    numbers: &[T],
+    offset: Option<[T; 2]>,
+    grad: &[T],
+) -> Option<(Vec<T>, Vec<T>)> {
+    let what = format!("{parameters:?} {numbers:?} moved by {offset:?} at {}", maps.level());
+    let shape = if count(parameters) == 4 { &[2, 2][..] } else { &[3] };
+    let shape = ArrayD::from_shape_vec(shape, numbers.to_vec()).expect("as many numbers");
+    let grads = ArrayD::from_shape_vec(&maps.shape()[..], grad.to_vec()).expect("a gradient an entry");
+    let found = match offset {
+        None => maps.forward(shape.view()).map(|found| (found, maps.adjoint(grads.view(), shape.view()), None)),
+        Some(offset) => {
+            let offset = ndarray::aview1(&offset);
+            maps.forward_at(shape.view(), offset).map(|found| {
+                let gradients = maps.adjoint_at(grads.view(), shape.view(), offset).expect("as accepted as before");
+                (found, Ok(gradients.grad_shapes), Some(gradients.grad_offsets))
+            })
+        }
+    };
+    let finite = numbers.iter().all(|x| x.is_finite());
+    let (found, gradient, of_offset) = match found {
+        Ok(found) => found,
+        Err(Error::NonFinite { argument: "shapes", .. }) if !finite => return None,
+        Err(Error::KernelShape { argument: "shapes", .. }) if finite && !is_kernel(parameters, numbers) => return None,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    assert!(finite && is_kernel(parameters, numbers), "{what} is accepted");
+    let (found, gradient) = (found.into_iter().collect::<Vec<T>>(), gradient.expect("as accepted as before"));
+    let window = Window::of(parameters, &maps.grid());
+    let map = window.map(numbers, offset);
+    assert_map(&what, &found, &map);
+    let constant = grad.iter().all(|g| *g == grad[0]);
+    let gradient: Vec<T> = gradient.into_iter().collect();
+    let of_offset = of_offset.map(|gradient| gradient.into_iter().collect::<Vec<T>>());
+    assert_gradient(&what, &gradient, of_offset.as_deref(), &window.gradient(&map, &as_given(grad)), constant);
+    Some((found, gradient))
+}
+
+/// Whether finite numbers describe a kernel. Products are those of f64, which are exact for f32.
+fn is_kernel<T: Referred>(parameters: Parameters, numbers: &[T]) -> bool {
+    let n: Vec<f64> = numbers.iter().map(|x| x.to_f64().expect("an element is an f64")).collect();
+    match parameters {
+        Parameters::Factor => true,
+        Parameters::Precision => n[0] >= 0.0 && n[2] >= 0.0 && n[0] * n[2] >= n[1] * n[1],
+        Parameters::Covariance => n[0] > 0.0 && n[0] * n[2] > n[1] * n[1],
+        _ => n[0] > 0.0 && n[1] > 0.0,
+    }
 }
 
 /// `write` makes the cells of an output like `start` those of `expected`, bit for bit, and touches nothing else.
