@@ -41,6 +41,9 @@ KERNELS = {
     ("gather", "sum_products"): Kernel("vmul{p}"),
     ("gather", "pull_softmax"): Kernel("vmul{p}"),
     ("gather", "pull_products"): Kernel("vmul{p}"),
+    # Kernels that are nearly one sample are computed one sample after another.
+    ("gaussian", "maps"): Kernel("vmul{p}", fuses=True, calls=r"pullback::gaussian::narrow::\w+::<f\d+>"),
+    ("gaussian", "moments"): Kernel("vmul{p}", fuses=True, calls=r"pullback::gaussian::narrow::\w+::<f\d+>"),
     ("kdtree", "extent"): Kernel("vmin{p}"),
     # It sorts a small sample.
     ("kdtree", "select"): Kernel(r"vcmp\w*{p}", calls=r"core::slice::sort::.*"),
@@ -153,7 +156,7 @@ def check_code(rlib):
             instruction = kernel.work.format(p=PACKED[element])
             print(f"{family:9} {name:12} {element}  {instruction:10}", *(
                 f"{found or 0:4} {register}" for found, register in zip(counts, REGISTER.values())
-            ))
+            ), " fused" * kernel.fuses)
 
 
 check_sources()

@@ -297,6 +297,13 @@ impl<'a, T: Element> Tile<'a, T> {
         self.at += N * T::LANES;
     }
 
+    /// How many cells before the next one that starts a cache line.
+    #[inline(always)]
+    pub(crate) fn cells_to_line(&self) -> usize {
+        let cells = &self.cells[self.at..];
+        cells.as_ptr().align_offset(ALIGNMENT).min(cells.len())
+    }
+
     /// [`Tile::push_slice`] past the caches, for rows of a multiple of 16 bytes.
     #[inline(always)]
     pub(crate) fn push_slice_streamed(&mut self, row: &[T]) {

@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::simd::x86;
-use crate::simd::{Vector, base};
+use crate::simd::{Vector, base, math};
 
 mod sealed {
     pub trait Sealed {}
@@ -28,6 +28,15 @@ pub trait Element:
     /// The number of elements of a logical vector, the same at every level.
     #[doc(hidden)]
     const LANES: usize;
+    /// 1.5 times the power of two whose floats are the integers: `(x + ROUNDING) - ROUNDING` is `x` rounded to the nearest.
+    #[doc(hidden)]
+    const ROUNDING: Self;
+    /// The exponent of the least normal number.
+    #[doc(hidden)]
+    const LEAST_EXPONENT: Self;
+    /// The coefficients of [`exp2`](crate::simd::math::exp2), of the first power onwards.
+    #[doc(hidden)]
+    const EXP2: &'static [Self];
     /// The least float above this one.
     #[doc(hidden)]
     #[must_use]
@@ -39,7 +48,7 @@ pub trait Element:
 }
 
 macro_rules! element {
-    ($t:ty, $lanes:literal, $base:ident, $v3:ident, $v4:ident) => {
+    ($t:ident, $lanes:literal, $base:ident, $v3:ident, $v4:ident, $exp2:ident) => {
         impl Element for $t {
             type Base = base::$base;
             #[cfg(target_arch = "x86_64")]
@@ -47,6 +56,9 @@ macro_rules! element {
             #[cfg(target_arch = "x86_64")]
             type V4 = x86::$v4;
             const LANES: usize = $lanes;
+            const ROUNDING: Self = 1.5 * (1u64 << ($t::MANTISSA_DIGITS - 1)) as $t;
+            const LEAST_EXPONENT: Self = ($t::MIN_EXP - 1) as $t;
+            const EXP2: &'static [Self] = &math::$exp2;
             fn next_up(self) -> Self {
                 self.next_up()
             }
@@ -56,5 +68,5 @@ macro_rules! element {
         }
     };
 }
-element!(f32, 16, F32, V3F32, V4F32);
-element!(f64, 8, F64, V3F64, V4F64);
+element!(f32, 16, F32, V3F32, V4F32, EXP2_F32);
+element!(f64, 8, F64, V3F64, V4F64, EXP2_F64);

@@ -99,6 +99,18 @@ pub enum Error {
         /// What it must be besides finite.
         expected: &'static str,
     },
+    /// The numbers that describe a kernel describe none.
+    #[error("{argument}{} = {value}, expected {expected}", pixel(position))]
+    KernelShape {
+        /// The argument's name.
+        argument: &'static str,
+        /// The kernel's position: an index an axis of those that count kernels.
+        position: Vec<usize>,
+        /// The kernel's numbers.
+        value: String,
+        /// What they must be.
+        expected: &'static str,
+    },
     /// The number of dimensions is not supported.
     #[error("{found} dimensions are not supported, 1 to {most} are")]
     Dimensions {
@@ -226,4 +238,9 @@ pub enum FileFault {
 /// A position as an index is written.
 fn brackets(position: Option<usize>) -> String {
     position.map_or_else(String::new, |position| format!("[{position}]"))
+}
+
+/// The position of a kernel as an index is written; a kernel alone has none.
+fn pixel(position: &[usize]) -> String {
+    if position.is_empty() { String::new() } else { format!("{position:?}") }
 }

@@ -6,6 +6,7 @@
 //! | family | forward | adjoint |
 //! |---|---|---|
 //! | [`gather`] | rows of features at given indices | sums of gradient rows at the rows they came from |
+//! | [`gaussian`] | batches of anisotropic Gaussian kernels, each sample by sample | to what describes the kernels, and to offsets |
 //! | [`kdtree`] | exact nearest neighbours, within a radius, in periodic boxes; interpolation | to values, queries and points |
 //!
 //! An operator is a value that holds what is known before the data. It is checked once, reused, and shared between
@@ -46,6 +47,7 @@ mod parallel;
 mod simd;
 
 pub mod gather;
+pub mod gaussian;
 pub mod kdtree;
 
 pub use element::Element;
@@ -57,7 +59,7 @@ pub use simd::Level;
 ///
 /// Its supertraits are the families' kernels. They are compiled once, in this crate, so that an unoptimised program that
 /// uses them runs them at full speed.
-pub trait Real: Element + gather::Kernels + kdtree::Calls {}
+pub trait Real: Element + gather::Kernels + gaussian::Kernels + kdtree::Calls {}
 impl Real for f32 {}
 impl Real for f64 {}
 

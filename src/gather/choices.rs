@@ -5,7 +5,7 @@ use super::plan::ABSENT;
 use super::terms::count;
 use crate::buffer::Tile;
 use crate::element::Element;
-use crate::simd::{Ids, IdsOf, Level, Simd, Vector, at, prefetch};
+use crate::simd::{Ids, IdsOf, Level, MOST_LANES, Simd, Vector, at, prefetch};
 use std::ops::Range;
 
 /// Largest or smallest.
@@ -220,7 +220,7 @@ impl<T: Element> Block<'_, T> {
             },
         );
         for (best, numbers) in best.into_iter().zip(numbers) {
-            let mut lanes = [0; super::kernels::MOST_LANES];
+            let mut lanes = [0; MOST_LANES];
             numbers.put(&mut lanes);
             if n < T::LANES {
                 values.push_head(best, n);

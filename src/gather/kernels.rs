@@ -11,7 +11,7 @@ use super::terms::{InOrder, Owned, Sources, Terms, Weighted, fold_rows};
 use super::{choices, maps};
 use crate::buffer::Tile;
 use crate::element::Element;
-use crate::simd::{Level, Simd, Vector, at, prefetch};
+use crate::simd::{Level, Simd, Vector, at, fold_lanes, prefetch};
 use std::ops::Range;
 
 /// How many rows ahead to ask for: enough to cover the latency of memory, few enough to stay in the level-one cache.
@@ -19,9 +19,6 @@ pub(super) const AHEAD: usize = 12;
 
 /// Vectors of a row that are loaded before the first is stored, so that the misses of a row overlap.
 const BLOCK: usize = 4;
-
-/// No element type has more lanes.
-pub(super) const MOST_LANES: usize = 16;
 
 /// How rows are moved.
 #[derive(Clone, Copy)]
@@ -319,19 +316,4 @@ fn add_and_dot_rows<T: Element, S: Simd>(
         }
         *dot = fold_lanes(lanes);
     }
-}
-
-/// The sum of all lanes: the upper half is added to the lower until one is left.
-#[inline(always)]
-pub(super) fn fold_lanes<T: Element, V: Vector<T>>(v: V) -> T {
-    let mut lanes = [T::zero(); MOST_LANES];
-    v.store(&mut lanes);
-    let mut half = T::LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = lanes[lane] + lanes[lane + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
 }

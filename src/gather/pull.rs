@@ -7,11 +7,11 @@
 //!
 //! Dot products come in the order of the rows. They are kept in it, one an edge, and taken to their positions at the end.
 
-use super::kernels::{AHEAD, fold_lanes};
+use super::kernels::AHEAD;
 use super::terms::Owner;
 use crate::buffer::{Filled, Output, Split};
 use crate::element::Element;
-use crate::simd::{Simd, Vector, prefetch};
+use crate::simd::{Simd, Vector, fold_lanes, prefetch};
 
 /// Edges whose lanes of dot products are kept at a time.
 const EDGES: usize = 32;

@@ -1,10 +1,10 @@
 //! Rows folded in registers: which rows a destination row takes, in what order, times what; and the loop over them.
 
-use super::kernels::{AHEAD, MOST_LANES, Traffic};
+use super::kernels::{AHEAD, Traffic};
 use super::plan::ABSENT;
 use crate::buffer::Tile;
 use crate::element::Element;
-use crate::simd::{Simd, Vector, prefetch};
+use crate::simd::{MOST_LANES, Simd, Vector, prefetch};
 use std::num::NonZero;
 use std::ops::Range;
 

@@ -41,7 +41,7 @@ macro_rules! operator {
 }
 
 macro_rules! vector {
-    ($name:ident, $t:ty, $half:ty, $lanes:literal, $ids:ty) => {
+    ($name:ident, $t:ty, $half:ty, $lanes:literal, $ids:ty, bits $int:ty, mantissa $mantissa:literal) => {
         #[derive(Clone, Copy)]
         pub struct $name([$half; 2]);
 
@@ -142,11 +142,38 @@ macro_rules! vector {
             fn select(mask: Self, a: Self, b: Self) -> Self {
                 Self([mask.0[0].select(a.0[0], b.0[0]), mask.0[1].select(a.0[1], b.0[1])])
             }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                self * b + c
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                // Where an ulp is 1, the sum is rounded to an integer.
+                let magic = Self([<$half>::splat(<$t>::ROUNDING); 2]);
+                (self + magic) - magic
+            }
+            #[inline(always)]
+            fn scale2(self, n: Self) -> Self {
+                // The lowest bits of the sum are the integer, which is added to the exponent.
+                let magic = Self([<$half>::splat(<$t>::ROUNDING); 2]);
+                let (n, mut scaled) = (n + magic, self);
+                for (x, n) in scaled.0.iter_mut().zip(n.0) {
+                    let (bits, n): ($int, $int) = (bytemuck::cast(*x), bytemuck::cast(n));
+                    *x = bytemuck::cast(bits + (n << $mantissa));
+                }
+                scaled
+            }
+            #[inline(always)]
+            fn reverse(self) -> Self {
+                let mut lanes = self.to_array();
+                lanes.reverse();
+                Self::from_array(lanes)
+            }
         }
     };
 }
-vector!(F32, f32, wide::f32x8, 16, Ids32);
-vector!(F64, f64, wide::f64x4, 8, F64);
+vector!(F32, f32, wide::f32x8, 16, Ids32, bits wide::i32x8, mantissa 23);
+vector!(F64, f64, wide::f64x4, 8, F64, bits wide::i64x4, mantissa 52);
 ids_in_f64!(F64, Base);
 
 /// Row numbers beside `f32` lanes, with the top bit flipped so that signed comparison orders them.

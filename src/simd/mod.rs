@@ -16,6 +16,7 @@ use std::ops::{Add, Mul, Sub};
 use std::sync::OnceLock;
 
 pub mod base;
+pub mod math;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
@@ -179,6 +180,17 @@ pub trait Vector<T: Element>: Copy + Add<Output = Self> + Sub<Output = Self> + M
     fn le(self, b: Self) -> Self::Mask;
     /// `if mask { a } else { b }` a lane.
     fn select(mask: Self::Mask, a: Self, b: Self) -> Self;
+    /// `self * b + c` a lane: rounded once at V3 and V4, twice at the portable level. For families whose results may
+    /// depend on the level.
+    fn mul_add(self, b: Self, c: Self) -> Self;
+    /// The nearest integer a lane, the even one of two. Where a lane is 2^22 or more (`f32`; 2^51 for `f64`) it is some
+    /// number or other.
+    fn round(self) -> Self;
+    /// `self * 2^n` a lane, for integers `n` such that neither side is subnormal or overflows. Other lanes are some number
+    /// or other.
+    fn scale2(self, n: Self) -> Self;
+    /// The lanes in the opposite order.
+    fn reverse(self) -> Self;
 }
 
 /// A truth value a lane.
@@ -248,6 +260,24 @@ macro_rules! ids_in_f64 {
 }
 pub(crate) use ids_in_f64;
 
+/// No element type has more lanes.
+pub const MOST_LANES: usize = 16;
+
+/// The sum of all lanes: the upper half is added to the lower until one is left.
+#[inline(always)]
+pub fn fold_lanes<T: Element, V: Vector<T>>(v: V) -> T {
+    let mut lanes = [T::zero(); MOST_LANES];
+    v.store(&mut lanes);
+    let mut half = T::LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = lanes[lane] + lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
 /// Asks for every cache line of `x`, ahead of its use.
 #[inline(always)]
 pub fn prefetch<T>(x: &[T]) {
@@ -298,3 +328,59 @@ macro_rules! at {
     };
 }
 pub(crate) use at;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes<T: Element>(level: Level, a: &[T], b: &[T], c: &[T], operation: usize) -> Vec<T> {
+        let mut out = vec![T::zero(); T::LANES];
+        at!(level, |s| {
+            let (a, b, c) = (s.load::<T>(a), s.load::<T>(b), s.load::<T>(c));
+            let result = match operation {
+                0 => a.mul_add(b, c),
+                1 => a.round(),
+                2 => a.scale2(b),
+                _ => a.reverse(),
+            };
+            result.store(&mut out);
+        });
+        out
+    }
+
+    /// What kernels that may depend on the level compute with, at every level.
+    fn operations<T: Element>() {
+        let number = |x: f64| T::from_f64(x).unwrap();
+        let each = |f: &dyn Fn(usize) -> f64| (0..T::LANES).map(|i| number(f(i))).collect::<Vec<T>>();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            // (1 + e)(1 - e) - 1 is -e^2 where it is rounded once.
+            let e = T::epsilon();
+            let (a, b, c) = (vec![T::one() + e; T::LANES], vec![T::one() - e; T::LANES], vec![-T::one(); T::LANES]);
+            let expected = if level == Level::Base { (a[0] * b[0]) + c[0] } else { -(e * e) };
+            assert_eq!(lanes(level, &a, &b, &c, 0), vec![expected; T::LANES], "{level}");
+
+            // Ties to even, both signs, up to where integers end.
+            let large = T::ROUNDING / number(3.0) - number(0.75);
+            let mut a = each(&|i| (i as f64 - 7.0) * 0.5);
+            a[0] = large;
+            a[1] = -large;
+            let mut expected = each(&|i| ((i as f64 - 7.0) * 0.5).round_ties_even());
+            expected[0] = large.round();
+            expected[1] = -expected[0];
+            assert_eq!(lanes(level, &a, &a, &a, 1), expected, "{level}");
+
+            let (a, n) = (each(&|i| 1.0 + i as f64 / 16.0), each(&|i| 9.0 * i as f64 - 126.0));
+            let expected = each(&|i| (1.0 + i as f64 / 16.0) * (9.0 * i as f64 - 126.0).exp2());
+            assert_eq!(lanes(level, &a, &n, &a, 2), expected, "{level}");
+
+            let expected: Vec<T> = a.iter().rev().copied().collect();
+            assert_eq!(lanes(level, &a, &n, &a, 3), expected, "{level}");
+        }
+    }
+
+    #[test]
+    fn operations_are_those_of_scalars() {
+        operations::<f32>();
+        operations::<f64>();
+    }
+}

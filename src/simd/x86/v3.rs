@@ -1,10 +1,32 @@
 //! [`Level::V3`](crate::Level::V3): a logical vector is two ymm registers, a partial one is a pair of lane masks.
 
 use super::{V3, stream_slice};
+use crate::element::Element;
 use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
+
+/// To the nearest integer, the even one of two, without a floating-point exception.
+const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn reverse_ps(x: __m256) -> __m256 {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_permutevar8x32_ps(x, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0)) }
+}
+
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn reverse_pd(x: __m256d) -> __m256d {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_permute4x64_pd::<0b00_01_10_11>(x) }
+}
 
 macro_rules! operator {
     ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
@@ -24,7 +46,9 @@ macro_rules! vector {
      set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
      store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
      mul: $mul:ident, min: $min:ident, max: $max:ident, and: $and:ident, or: $or:ident,
-     movemask: $movemask:ident, cmp: $cmp:ident, blend: $blend:ident) => {
+     movemask: $movemask:ident, cmp: $cmp:ident, blend: $blend:ident, fmadd: $fmadd:ident, round: $round:ident,
+     to_bits: $to_bits:ident, from_bits: $from_bits:ident, add_bits: $add_bits:ident, shift: $shift:ident by $mantissa:literal,
+     reverse: $reverse:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name([$register; 2]);
 
@@ -195,6 +219,34 @@ macro_rules! vector {
                 // SAFETY: a vector of this level exists.
                 Self(unsafe { [$blend(b.0[0], a.0[0], mask.0[0]), $blend(b.0[1], a.0[1], mask.0[1])] })
             }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$fmadd(self.0[0], b.0[0], c.0[0]), $fmadd(self.0[1], b.0[1], c.0[1])] })
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$round::<NEAREST>(self.0[0]), $round::<NEAREST>(self.0[1])] })
+            }
+            #[inline(always)]
+            fn scale2(self, n: Self) -> Self {
+                let mut scaled = self;
+                for (x, n) in scaled.0.iter_mut().zip(n.0) {
+                    // The lowest bits of the sum are the integer, which is added to the exponent.
+                    // SAFETY: a vector of this level exists.
+                    *x = unsafe {
+                        let n = $to_bits($add(n, $set1(<$t>::ROUNDING)));
+                        $from_bits($add_bits($to_bits(*x), $shift::<$mantissa>(n)))
+                    };
+                }
+                scaled
+            }
+            #[inline(always)]
+            fn reverse(self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { [$reverse(self.0[1]), $reverse(self.0[0])] })
+            }
         }
     };
 }
@@ -204,14 +256,18 @@ vector! {
     set1: _mm256_set1_ps, load: _mm256_loadu_ps, load_masked: _mm256_maskload_ps, store: _mm256_storeu_ps,
     store_masked: _mm256_maskstore_ps, stream: _mm256_stream_ps, add: _mm256_add_ps, sub: _mm256_sub_ps,
     mul: _mm256_mul_ps, min: _mm256_min_ps, max: _mm256_max_ps, and: _mm256_and_ps, or: _mm256_or_ps,
-    movemask: _mm256_movemask_ps, cmp: _mm256_cmp_ps, blend: _mm256_blendv_ps
+    movemask: _mm256_movemask_ps, cmp: _mm256_cmp_ps, blend: _mm256_blendv_ps, fmadd: _mm256_fmadd_ps,
+    round: _mm256_round_ps, to_bits: _mm256_castps_si256, from_bits: _mm256_castsi256_ps, add_bits: _mm256_add_epi32,
+    shift: _mm256_slli_epi32 by 23, reverse: reverse_ps
 }
 vector! {
     V3F64: [f64; 8], __m256d, lane mask i64, ids V3F64;
     set1: _mm256_set1_pd, load: _mm256_loadu_pd, load_masked: _mm256_maskload_pd, store: _mm256_storeu_pd,
     store_masked: _mm256_maskstore_pd, stream: _mm256_stream_pd, add: _mm256_add_pd, sub: _mm256_sub_pd,
     mul: _mm256_mul_pd, min: _mm256_min_pd, max: _mm256_max_pd, and: _mm256_and_pd, or: _mm256_or_pd,
-    movemask: _mm256_movemask_pd, cmp: _mm256_cmp_pd, blend: _mm256_blendv_pd
+    movemask: _mm256_movemask_pd, cmp: _mm256_cmp_pd, blend: _mm256_blendv_pd, fmadd: _mm256_fmadd_pd,
+    round: _mm256_round_pd, to_bits: _mm256_castpd_si256, from_bits: _mm256_castsi256_pd, add_bits: _mm256_add_epi64,
+    shift: _mm256_slli_epi64 by 52, reverse: reverse_pd
 }
 ids_in_f64!(V3F64, V3);
 

@@ -6,6 +6,27 @@ use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
 
+/// To the nearest integer, the even one of two, without a floating-point exception.
+const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn reverse_ps(x: __m512) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_permutexvar_ps(_mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), x) }
+}
+
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn reverse_pd(x: __m512d) -> __m512d {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_permutexvar_pd(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), x) }
+}
+
 macro_rules! operator {
     ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
         impl $trait for $name {
@@ -23,7 +44,8 @@ macro_rules! vector {
     ($name:ident: [$t:ty; $lanes:literal], $register:ty, mask $mask:ty, ids $ids:ty;
      set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
      store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
-     mul: $mul:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident) => {
+     mul: $mul:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident,
+     fmadd: $fmadd:ident, round: $round:ident, scale: $scale:ident, reverse: $reverse:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name($register);
 
@@ -139,6 +161,26 @@ macro_rules! vector {
                 // SAFETY: a vector of this level exists.
                 Self(unsafe { $mov(b.0, mask, a.0) })
             }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $fmadd(self.0, b.0, c.0) })
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $round::<NEAREST>(self.0) })
+            }
+            #[inline(always)]
+            fn scale2(self, n: Self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $scale(self.0, n.0) })
+            }
+            #[inline(always)]
+            fn reverse(self) -> Self {
+                // SAFETY: a vector of this level exists.
+                Self(unsafe { $reverse(self.0) })
+            }
         }
     };
 }
@@ -148,14 +190,16 @@ vector! {
     set1: _mm512_set1_ps, load: _mm512_loadu_ps, load_masked: _mm512_maskz_loadu_ps, store: _mm512_storeu_ps,
     store_masked: _mm512_mask_storeu_ps, stream: _mm512_stream_ps, add: _mm512_add_ps, sub: _mm512_sub_ps,
     mul: _mm512_mul_ps, min: _mm512_min_ps, max: _mm512_max_ps, cmp: _mm512_cmp_ps_mask,
-    mov: _mm512_mask_mov_ps
+    mov: _mm512_mask_mov_ps, fmadd: _mm512_fmadd_ps, round: _mm512_roundscale_ps, scale: _mm512_scalef_ps,
+    reverse: reverse_ps
 }
 vector! {
     V4F64: [f64; 8], __m512d, mask u8, ids V4F64;
     set1: _mm512_set1_pd, load: _mm512_loadu_pd, load_masked: _mm512_maskz_loadu_pd, store: _mm512_storeu_pd,
     store_masked: _mm512_mask_storeu_pd, stream: _mm512_stream_pd, add: _mm512_add_pd, sub: _mm512_sub_pd,
     mul: _mm512_mul_pd, min: _mm512_min_pd, max: _mm512_max_pd, cmp: _mm512_cmp_pd_mask,
-    mov: _mm512_mask_mov_pd
+    mov: _mm512_mask_mov_pd, fmadd: _mm512_fmadd_pd, round: _mm512_roundscale_pd, scale: _mm512_scalef_pd,
+    reverse: reverse_pd
 }
 ids_in_f64!(V4F64, V4);
 

@@ -1,0 +1,44 @@
+//! Anisotropic Gaussian kernels, a different one at every pixel, and the gradients of what describes them.
+//!
+//! | operator | forward | adjoint |
+//! |---|---|---|
+//! | [`KernelMaps`] | what describes kernels -> the kernels (..., kh, kw), each with the sum 1 | to what describes them, and to offsets |
+//!
+//! # Conventions
+//!
+//! Positions are `z = (x, y)` in samples, `x` to the right along columns and `y` down along rows; a kernel is indexed
+//! `[row, column]`. Where the middle of a kernel lies is a [`Centre`]; what its numbers mean is one of [`Parameters`].
+//!
+//! # Why it is fast
+//!
+//! Kernels are the largest array of what they are used for: the adjoint reads the gradient of them once and computes the
+//! kernels again, which costs less than to read them. `exp` is `exp2` with its constant in the numbers of the kernel, computed
+//! for a vector at a time; where a grid is its own mirror image, half of the exponentials serve for both halves. Large
+//! outputs are written past the caches.
+//!
+//! # How it is laid out
+//!
+//! `grid` knows where the samples are, `shape` checks what describes kernels and `pull` takes gradients back to it, with the
+//! products that must not be rounded in `exact`. `form` chooses how a kernel is computed. The inner loops are in `kernels` and
+//! `moments`, and in `narrow` for kernels that are nearly a single sample. The operator is `maps` and `maps_adjoint`.
+
+mod exact;
+mod form;
+mod grid;
+mod kernels;
+mod maps;
+mod maps_adjoint;
+mod moments;
+mod narrow;
+mod pull;
+mod shape;
+
+#[doc(hidden)]
+pub use form::Path;
+pub use grid::Centre;
+pub(crate) use kernels::Kernels;
+pub use maps::KernelMaps;
+#[doc(hidden)]
+pub use maps::Tuning;
+pub use maps_adjoint::KernelMapsGradients;
+pub use shape::Parameters;
