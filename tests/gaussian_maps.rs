@@ -6,7 +6,7 @@ mod common;
 use common::gaussian::{as_given, seed};
 use common::levels;
 use common::maps_case::{Data, Grads, Grid, MapsCase, MapsLayout, PARAMETERS, number};
-use common::maps_strategy::{CENTRES, SIZES, maps};
+use common::maps_strategy::{CENTRES, PATHS, SIZES, maps};
 use common::problems::check_random;
 use common::random::Random;
 use common::strides::Strides;
@@ -83,9 +83,9 @@ fn every_tuning() {
     let switch = [None, Some(false), Some(true)];
     levels::each(|level| {
         for (stream, parallel) in switch.into_iter().flat_map(|stream| switch.map(|parallel| (stream, parallel))) {
-            for (mirror, general) in switch.into_iter().flat_map(|mirror| switch.map(|general| (mirror, general))) {
+            for (mirror, path) in switch.into_iter().flat_map(|mirror| PATHS.map(|path| (mirror, path))) {
                 for tile in [None, Some(1), Some(3), Some(16)] {
-                    let tuning = Tuning { stream, parallel, mirror, general, tile };
+                    let tuning = Tuning { stream, parallel, tile, mirror, path };
                     let case = MapsCase { tuning, leading: vec![19], window: [3, 7], ..MapsCase::default() };
                     case.check(level);
                     MapsCase { double: true, data: Data::Mixed, window: [8, 4], ..case }.check(level);

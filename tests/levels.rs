@@ -3,7 +3,6 @@
 mod common;
 
 use common::adjoint_case::{AdjointCase, Named};
-use common::blur_case::{BORDERS, BlurCase};
 use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::interpolate_case::InterpolateCase;
@@ -195,18 +194,6 @@ fn gaussian_maps() {
                     MapsCase { parameters, double, window, offsets, tuning, leading: vec![5], ..MapsCase::default() };
                 MapsCase { data: Data::Mixed, ..case }.check(level);
             }
-        }
-    });
-}
-
-/// Blurs and scatters, with windows that reach over every border.
-#[test]
-fn gaussian_blur() {
-    levels::each(|level| {
-        for (at, border) in BORDERS.into_iter().enumerate() {
-            let (double, channels_first, stride) = (at % 2 == 1, at % 3 == 1, 1 + at % 2);
-            let case = BlurCase { border, double, channels_first, stride, image: [1, 4, 5, 3], ..BlurCase::default() };
-            BlurCase { window: [3, 9], parameters: PARAMETERS[at % 5], ..case }.check(level);
         }
     });
 }

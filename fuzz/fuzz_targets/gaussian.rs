@@ -1,21 +1,18 @@
-//! Gaussian kernels, blurs and their gradients against plain loops in twice the precision, on problems that the fuzzer makes up.
+//! Gaussian kernels and their gradients against plain loops in twice the precision, on problems that the fuzzer makes up.
 #![no_main]
 
 use arbitrary::Arbitrary;
-use common::blur_case::{BORDERS, BlurCase, BlurLayout};
 use common::maps_case::{Data, Grads, Grid, MapsCase, MapsLayout, PARAMETERS, check_kernel};
 use common::strides::Strides;
 use common::threads;
 use libfuzzer_sys::fuzz_target;
 use pullback::Level;
-use pullback::gaussian::{Centre, Tuning};
+use pullback::gaussian::{Centre, Path, Tuning};
 
 // Without the strategies, which need proptest.
 #[allow(dead_code)]
 #[path = "../../tests/common"]
 mod common {
-    pub mod blur_case;
-    pub mod blurring;
     pub mod cells;
     pub mod gaussian;
     pub mod maps_case;
@@ -30,7 +27,7 @@ mod common {
 #[derive(Arbitrary, Debug)]
 struct Input {
     level: u8,
-    /// Maps of drawn kernels, a blur, or a kernel of the very numbers.
+    /// Maps of drawn kernels, or a kernel of the very numbers.
     family: u8,
     double: bool,
     window: [u8; 2],
@@ -40,12 +37,10 @@ struct Input {
     data: u8,
     grads: u8,
     moved: bool,
-    /// Leading axes, or those of an image.
+    /// The number of leading axes, and these.
     sizes: [u8; 4],
-    border: u8,
-    stride: u8,
-    channels_first: bool,
-    tuning: [Option<bool>; 4],
+    tuning: [Option<bool>; 3],
+    path: u8,
     tile: u8,
     layouts: [Axes; 6],
     threads: u8,
@@ -94,8 +89,9 @@ impl Input {
     }
 
     fn tuning(&self) -> Tuning {
-        let [stream, parallel, mirror, general] = self.tuning;
-        Tuning { stream, parallel, mirror, general, tile: (self.tile > 0).then_some(self.tile.into()) }
+        let ([stream, parallel, mirror], tile) = (self.tuning, (self.tile > 0).then_some(self.tile.into()));
+        let path = one_of(&[None, Some(Path::Rows), Some(Path::Narrow)], self.path);
+        Tuning { stream, parallel, tile, mirror, path }
     }
 
     fn maps(&self) -> MapsCase {
@@ -118,25 +114,6 @@ impl Input {
         }
     }
 
-    fn blur(&self) -> BlurCase {
-        let [batches, height, width, channels] = self.sizes.map(usize::from);
-        let [image, shapes, grad, first, second] = [0, 1, 2, 3, 4].map(|at: usize| self.layouts[at].strides());
-        BlurCase {
-            image: [batches % 3, height % 9, width % 20, channels % 6],
-            window: self.window(12),
-            centre: self.centre(),
-            border: one_of(&BORDERS, self.border),
-            stride: usize::from(self.stride % 5) + 1,
-            parameters: one_of(&PARAMETERS, self.parameters),
-            data: one_of(&Data::ALL, self.data),
-            channels_first: self.channels_first,
-            double: self.double,
-            layout: BlurLayout { image, shapes, grad, first, second },
-            threads: one_of(&threads::COUNTS, self.threads),
-            seed: self.seed,
-        }
-    }
-
     /// A kernel of any numbers: subnormal, huge, not finite, not positive.
     fn kernel(&self) {
         let case = MapsCase { grid: Grid::Centre(self.centre()), double: false, ..self.maps() };
@@ -151,9 +128,8 @@ impl Input {
 }
 
 fuzz_target!(|input: Input| {
-    match input.family % 3 {
+    match input.family % 2 {
         0 => input.maps().check(input.level()),
-        1 => input.blur().check(input.level()),
         _ => input.kernel(),
     }
 });

@@ -6,7 +6,7 @@ use super::threads;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use pullback::gaussian::{Centre, Tuning};
+use pullback::gaussian::{Centre, Path, Tuning};
 
 /// Around the lengths of vectors, of rows and of whole windows.
 pub const SIZES: [usize; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 21, 25];
@@ -31,10 +31,12 @@ pub fn windows() -> impl Strategy<Value = [usize; 2]> {
     prop_oneof![1 => side().prop_map(|k| [k, k]), 1 => [side(), side()]]
 }
 
+pub const PATHS: [Option<Path>; 3] = [None, Some(Path::Rows), Some(Path::Narrow)];
+
 pub fn tunings() -> impl Strategy<Value = Tuning> {
     let switch = || option::of(any::<bool>());
-    (switch(), switch(), switch(), switch(), option::of(1usize..9))
-        .prop_map(|(stream, parallel, mirror, general, tile)| Tuning { stream, parallel, mirror, general, tile })
+    (switch(), switch(), switch(), select(PATHS.to_vec()), option::of(1usize..9))
+        .prop_map(|(stream, parallel, mirror, path, tile)| Tuning { stream, parallel, tile, mirror, path })
 }
 
 /// Mostly standard layout.
