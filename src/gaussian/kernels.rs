@@ -76,29 +76,55 @@ kernels!(f32, f64);
 #[inline(always)]
 pub(super) fn weigh<T: Element, S: Simd>(s: S, grid: &Grid<T>, form: &Form<T>, weights: &mut [T]) -> T {
     match *form {
-        Form::Plain(coefficients) if grid.mirrored => plain::<T, S, true>(s, grid, coefficients, weights),
-        Form::Plain(coefficients) => plain::<T, S, false>(s, grid, coefficients, weights),
+        Form::Plain(coefficients) if grid.mirrored => plain::<_, _, true>(
+            s,
+            grid,
+            coefficients,
+            weights,
+            #[inline(always)]
+            |_, _| (),
+        ),
+        Form::Plain(coefficients) => plain::<_, _, false>(
+            s,
+            grid,
+            coefficients,
+            weights,
+            #[inline(always)]
+            |_, _| (),
+        ),
         Form::Rows { factor, offset } => rows(s, grid, factor, offset, weights),
         Form::Narrow { factor, offset } => narrow::weights(grid, factor, offset, weights),
     }
 }
 
-/// [`Form::Plain`]. On a mirrored grid the second half of the weights is the first one backwards.
+/// [`Form::Plain`]. On a mirrored grid the second half of the weights is the first one backwards. `each` sees every vector of
+/// weights and its first sample, of the first half on a mirrored grid, without the middle; weights of samples elsewhere are 0.
 #[inline(always)]
-fn plain<T: Element, S: Simd, const MIRRORED: bool>(s: S, grid: &Grid<T>, [a, b, c]: [T; 3], weights: &mut [T]) -> T {
+pub(super) fn plain<T: Element, S: Simd, const MIRRORED: bool>(
+    s: S,
+    grid: &Grid<T>,
+    [a, b, c]: [T; 3],
+    weights: &mut [T],
+    mut each: impl FnMut(usize, S::V<T>),
+) -> T {
     let n = grid.samples();
-    let (counted, blocks) =
-        if MIRRORED { (n / 2, (n / 2 + 1).div_ceil(BLOCK * T::LANES)) } else { (n, n.div_ceil(BLOCK * T::LANES)) };
+    let (counted, computed) = if MIRRORED { (n / 2, n / 2 + 1) } else { (n, n) };
+    let step = BLOCK * T::LANES;
+    let len = computed.div_ceil(step) * step;
+    let (xx, xy, yy) = (&grid.xx[..len], &grid.xy[..len], &grid.yy[..len]);
     let (a, b, c) = (s.splat(a), s.splat(b), s.splat(c));
     let zero = s.splat(T::zero());
     let lanes = s.load(&grid.lanes);
     let mut total = zero;
-    for start in (0..blocks).step_by(CHUNK / BLOCK) {
+    for start in (0..len).step_by(CHUNK * T::LANES) {
+        let end = len.min(start + CHUNK * T::LANES);
         let mut sums = [zero; BLOCK];
-        for block in start..blocks.min(start + CHUNK / BLOCK) {
+        let products = xx[start..end].chunks_exact(step).zip(xy[start..end].chunks_exact(step));
+        for (block, ((xx, xy), yy)) in products.zip(yy[start..end].chunks_exact(step)).enumerate() {
             for (v, sum) in sums.iter_mut().enumerate() {
-                let i = (block * BLOCK + v) * T::LANES;
-                let (xx, xy, yy) = (s.load(&grid.xx[i..]), s.load(&grid.xy[i..]), s.load(&grid.yy[i..]));
+                let at = v * T::LANES;
+                let i = start + block * step + at;
+                let (xx, xy, yy) = (s.load(&xx[at..]), s.load(&xy[at..]), s.load(&yy[at..]));
                 let weight = exp2(s, a.mul_add(xx, b.mul_add(xy, c * yy)));
                 let own = if i + T::LANES <= counted { weight } else { head(s, lanes, counted, i, weight) };
                 if MIRRORED {
@@ -107,6 +133,7 @@ fn plain<T: Element, S: Simd, const MIRRORED: bool>(s: S, grid: &Grid<T>, [a, b,
                 } else {
                     own.store(&mut weights[i..]);
                 }
+                each(i, own);
                 *sum = *sum + own;
             }
         }

@@ -6,7 +6,7 @@
 
 use super::form::Form;
 use super::grid::Grid;
-use super::kernels::{CHUNK, head, normalized, weigh};
+use super::kernels::{CHUNK, head, normalized, plain, weigh};
 use super::narrow;
 use super::pull::Moments;
 use crate::element::Element;
@@ -30,89 +30,58 @@ pub(super) fn moments<T: Element, S: Simd>(
     weights: &mut [T],
     sums: &mut [Moments],
 ) {
-    let n = grid.samples();
-    for ((form, g), sums) in forms.iter().zip(grads.chunks_exact(n)).zip(sums) {
-        let scale = T::one() / weigh(s, grid, form, weights);
-        let near = g[largest(s, grid, form, weights)];
-        let p = &mut weights[..n];
-        let middle = Middle { near, rest: normalize(s, p, scale, g, near) };
-        *sums = match *form {
-            Form::Plain(_) if grid.mirrored => even::<T, S, true>(s, grid, p, g, middle),
-            Form::Plain(_) => even::<T, S, false>(s, grid, p, g, middle),
-            Form::Rows { offset, .. } => all(s, grid, offset, p, g, middle),
-            Form::Narrow { offset, .. } => narrow::moments(grid, offset, p, g, middle),
+    for ((form, g), sums) in forms.iter().zip(grads.chunks_exact(grid.samples())).zip(sums) {
+        *sums = match (*form, grid.zero) {
+            (Form::Plain(coefficients), Some(zero)) if grid.mirrored => {
+                even::<T, S, true>(s, grid, coefficients, g, g[zero], weights)
+            }
+            (Form::Plain(coefficients), Some(zero)) => even::<T, S, false>(s, grid, coefficients, g, g[zero], weights),
+            _ => all(s, grid, form, g, weights),
         };
     }
 }
 
-/// The sample with the largest weight, which is 1.
-#[inline(always)]
-pub(super) fn largest<T: Element, S: Simd>(s: S, grid: &Grid<T>, form: &Form<T>, weights: &[T]) -> usize {
-    if let (Form::Plain(_), Some(zero)) = (form, grid.zero) {
-        return zero;
-    }
-    let one = s.splat(T::one());
-    for i in (0..weights.len()).step_by(T::LANES) {
-        let ones = one.le(s.load(&weights[i..])).bits();
-        if ones != 0 {
-            return i + ones.trailing_zeros() as usize;
-        }
-    }
-    0
-}
-
-/// Makes weights the kernel `p` and returns `sum p (g - near)`.
-#[inline(always)]
-pub(super) fn normalize<T: Element, S: Simd>(s: S, p: &mut [T], scale: T, g: &[T], near: T) -> T {
-    let (scale, near) = (s.splat(scale), s.splat(near));
-    let mut sum = s.splat(T::zero());
-    let vectors = g.chunks_exact(T::LANES);
-    let rest = vectors.remainder();
-    let mut own = p.chunks_exact_mut(T::LANES);
-    for (g, p) in vectors.zip(&mut own) {
-        let v = normalized(s, s.load(p), scale);
-        v.store(p);
-        sum = v.mul_add(s.load(g) - near, sum);
-    }
-    let p = own.into_remainder();
-    let v = normalized(s, s.load_head(p), scale);
-    v.store_head(p);
-    sum = v.mul_add(s.load_head(rest) - near, sum);
-    fold_lanes(sum)
-}
-
-/// Moments of second order. On a mirrored grid two samples have the same: their gradients are added first.
+/// Moments of second order of [`Form::Plain`], `near` being the gradient of the sample at 0. On a mirrored grid two samples
+/// have the same: their gradients are added first.
 #[inline(always)]
 fn even<T: Element, S: Simd, const MIRRORED: bool>(
     s: S,
     grid: &Grid<T>,
-    p: &[T],
+    coefficients: [T; 3],
     g: &[T],
-    middle: Middle<T>,
+    near: T,
+    weights: &mut [T],
 ) -> Moments {
     let n = grid.samples();
+    let (zero, center) = (s.splat(T::zero()), s.splat(near));
+    let mut rest = zero;
+    let sum = plain::<T, S, MIRRORED>(
+        s,
+        grid,
+        coefficients,
+        weights,
+        #[inline(always)]
+        |i, weight| rest = weight.mul_add(excess::<T, S, MIRRORED>(s, g, i, center), rest),
+    );
+    let scale = T::one() / sum;
+    let middle = Middle { near, rest: fold_lanes(rest) * scale };
+    let (scale, rest) = (s.splat(scale), s.splat(if MIRRORED { middle.rest + middle.rest } else { middle.rest }));
+
     let counted = if MIRRORED { n / 2 } else { n };
-    let (zero, near) = (s.splat(T::zero()), s.splat(middle.near));
-    let rest = s.splat(if MIRRORED { middle.rest + middle.rest } else { middle.rest });
     let lanes = s.load(&grid.lanes);
-    // Of p and of h: those of h, and what is left of its sum.
     let (mut of_p, mut of_h) = ([zero; 3], [zero; 4]);
     for start in (0..counted).step_by(CHUNK * T::LANES) {
         let (mut some_p, mut some_h) = ([zero; 3], [zero; 4]);
         for i in (start..counted.min(start + CHUNK * T::LANES)).step_by(T::LANES) {
             let products = [s.load(&grid.xx[i..]), s.load(&grid.xy[i..]), s.load(&grid.yy[i..])];
-            let mut v = if i + T::LANES <= n { s.load(&p[i..]) } else { s.load_head(&p[i..]) };
-            let mut above = if i + T::LANES <= n { s.load(&g[i..]) } else { s.load_head(&g[i..]) } - near;
-            if MIRRORED {
-                above = above + (s.load(&g[n - i - T::LANES..]).reverse() - near);
-                if i + T::LANES > counted {
-                    v = head(s, lanes, counted, i, v);
-                }
+            let mut p = normalized(s, s.load(&weights[i..]), scale);
+            if MIRRORED && i + T::LANES > counted {
+                p = head(s, lanes, counted, i, p);
             }
-            let h = v * (above - rest);
+            let h = p * (excess::<T, S, MIRRORED>(s, g, i, center) - rest);
             some_h[3] = some_h[3] + h;
             for (axis, product) in products.into_iter().enumerate() {
-                some_p[axis] = v.mul_add(product, some_p[axis]);
+                some_p[axis] = p.mul_add(product, some_p[axis]);
                 some_h[axis] = h.mul_add(product, some_h[axis]);
             }
         }
@@ -120,41 +89,63 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
             *sum = *sum + some;
         }
     }
-    let mut left = wide(fold_lanes(of_h[3]));
-    if MIRRORED && n % 2 == 1 {
-        // The sample in the middle, at 0.
-        left += wide(p[n / 2] * (g[n / 2] - middle.near - middle.rest));
+    let mut left = fold_lanes(of_h[3]);
+    if MIRRORED {
+        if n % 2 == 1 {
+            // The sample in the middle, at 0.
+            left = left + weights[n / 2] * (T::one() / sum) * (g[n / 2] - middle.near - middle.rest);
+        }
+        // Those of the first half are half of those of p.
+        left = left + left;
     }
-    let twice = if MIRRORED { 2.0 } else { 1.0 };
-    let mut sums = [0.0; 3];
-    for ((sum, of_p), &of_h) in sums.iter_mut().zip(of_p).zip(&of_h[..3]) {
-        *sum = wide(fold_lanes(of_h)) - left * twice * wide(fold_lanes(of_p));
-    }
-    Moments { x: 0.0, y: 0.0, xx: sums[0], xy: sums[1], yy: sums[2], scale: grid.scale }
+    let [xx, xy, yy] = corrected(s, [of_h[0], of_h[1], of_h[2]], of_p, left);
+    Moments { x: 0.0, y: 0.0, xx, xy, yy, scale: grid.scale }
 }
 
-/// Moments of first and second order of positions less an offset.
+/// The gradients of the vector at sample `i` less `center`, with those of its mirror image.
 #[inline(always)]
-fn all<T: Element, S: Simd>(s: S, grid: &Grid<T>, offset: [T; 2], p: &[T], g: &[T], middle: Middle<T>) -> Moments {
+fn excess<T: Element, S: Simd, const MIRRORED: bool>(s: S, g: &[T], i: usize, center: S::V<T>) -> S::V<T> {
+    if MIRRORED {
+        (s.load(&g[i..]) - center) + (s.load(&g[g.len() - i - T::LANES..]).reverse() - center)
+    } else {
+        vector(s, g, i) - center
+    }
+}
+
+/// Moments of first and second order of the other forms, of positions less the offset.
+#[inline(always)]
+fn all<T: Element, S: Simd>(s: S, grid: &Grid<T>, form: &Form<T>, g: &[T], weights: &mut [T]) -> Moments {
     let n = grid.samples();
-    let (zero, near, rest) = (s.splat(T::zero()), s.splat(middle.near), s.splat(middle.rest));
-    let (ox, oy) = (s.splat(offset[0]), s.splat(offset[1]));
+    let scale = T::one() / weigh(s, grid, form, weights);
+    let near = g[largest(s, weights)];
+    let (zero, center) = (s.splat(T::zero()), s.splat(near));
+    let mut rest = zero;
+    for i in (0..n).step_by(T::LANES) {
+        let p = normalized(s, s.load(&weights[i..]), s.splat(scale));
+        p.store(&mut weights[i..]);
+        rest = p.mul_add(vector(s, g, i) - center, rest);
+    }
+    let middle = Middle { near, rest: fold_lanes(rest) };
+    let offset = match *form {
+        Form::Plain(_) => [T::zero(); 2],
+        Form::Rows { offset, .. } => offset,
+        Form::Narrow { offset, .. } => return narrow::moments(grid, offset, &weights[..n], g, middle),
+    };
+    let (ox, oy, rest) = (s.splat(offset[0]), s.splat(offset[1]), s.splat(middle.rest));
     let (mut of_p, mut of_h) = ([zero; 5], [zero; 6]);
     for start in (0..n).step_by(CHUNK * T::LANES) {
         let (mut some_p, mut some_h) = ([zero; 5], [zero; 6]);
         for i in (start..n.min(start + CHUNK * T::LANES)).step_by(T::LANES) {
             let (x, y) = (s.load(&grid.x[i..]) - ox, s.load(&grid.y[i..]) - oy);
-            let whole = i + T::LANES <= n;
-            let v = if whole { s.load(&p[i..]) } else { s.load_head(&p[i..]) };
-            let g = if whole { s.load(&g[i..]) } else { s.load_head(&g[i..]) };
-            let h = v * ((g - near) - rest);
-            let (vx, vy, hx, hy) = (v * x, v * y, h * x, h * y);
+            let p = s.load(&weights[i..]);
+            let h = p * ((vector(s, g, i) - center) - rest);
+            let (px, py, hx, hy) = (p * x, p * y, h * x, h * y);
             some_p = [
-                some_p[0] + vx,
-                some_p[1] + vy,
-                vx.mul_add(x, some_p[2]),
-                vx.mul_add(y, some_p[3]),
-                vy.mul_add(y, some_p[4]),
+                some_p[0] + px,
+                some_p[1] + py,
+                px.mul_add(x, some_p[2]),
+                px.mul_add(y, some_p[3]),
+                py.mul_add(y, some_p[4]),
             ];
             some_h = [
                 some_h[0] + hx,
@@ -169,15 +160,36 @@ fn all<T: Element, S: Simd>(s: S, grid: &Grid<T>, offset: [T; 2], p: &[T], g: &[
             *sum = *sum + some;
         }
     }
-    let left = wide(fold_lanes(of_h[5]));
-    let mut sums = [0.0; 5];
-    for ((sum, of_p), &of_h) in sums.iter_mut().zip(of_p).zip(&of_h[..5]) {
-        *sum = wide(fold_lanes(of_h)) - left * wide(fold_lanes(of_p));
-    }
-    Moments { x: sums[0], y: sums[1], xx: sums[2], xy: sums[3], yy: sums[4], scale: grid.scale }
+    let [own @ .., left] = of_h;
+    let [x, y, xx, xy, yy] = corrected(s, own, of_p, fold_lanes(left));
+    Moments { x, y, xx, xy, yy, scale: grid.scale }
 }
 
+/// The vector of `cells` at `i`, with zeros behind them.
 #[inline(always)]
-fn wide<T: Element>(x: T) -> f64 {
-    x.to_f64().expect("a float is an f64")
+fn vector<T: Element, S: Simd>(s: S, cells: &[T], i: usize) -> S::V<T> {
+    if i + T::LANES <= cells.len() { s.load(&cells[i..]) } else { s.load_head(&cells[i.min(cells.len())..]) }
+}
+
+/// The sample with the largest weight, which is 1.
+#[inline(always)]
+fn largest<T: Element, S: Simd>(s: S, weights: &[T]) -> usize {
+    let one = s.splat(T::one());
+    for i in (0..weights.len()).step_by(T::LANES) {
+        let ones = one.le(s.load(&weights[i..])).bits();
+        if ones != 0 {
+            return i + ones.trailing_zeros() as usize;
+        }
+    }
+    0
+}
+
+/// Sums of h, less those of p times what is left of the sum of h.
+#[inline(always)]
+fn corrected<T: Element, S: Simd, const N: usize>(s: S, of_h: [S::V<T>; N], of_p: [S::V<T>; N], left: T) -> [f64; N] {
+    let mut sums = [0.0; N];
+    for ((sum, h), p) in sums.iter_mut().zip(of_h).zip(of_p) {
+        *sum = fold_lanes(h - p * s.splat(left)).to_f64().expect("a float is an f64");
+    }
+    sums
 }
