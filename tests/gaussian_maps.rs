@@ -32,7 +32,7 @@ fn every_kind_of_kernel() {
                 let (double, offsets) = ((at + round) % 2 == 1, (round % 2 == 1).then_some(0.8));
                 let case =
                     MapsCase { parameters, data, grads, double, offsets, seed: at as u64, ..MapsCase::default() };
-                let case = MapsCase { window: [[9, 9], [8, 17], [16, 5], [21, 21]][round], ..case };
+                let case = MapsCase { window: [[9, 9], [8, 17], [16, 5], [21, 21], [7, 7]][round], ..case };
                 MapsCase { grid: Grid::Centre(centre), ..case.clone() }.check(level);
                 MapsCase { grid: Grid::Given, double: !double, leading: vec![2], ..case }.check(level);
             }

@@ -2,14 +2,14 @@
 //! away from them.
 //!
 //! With u half an epsilon, an entry is right within `32 u + 4 u (Q + Qbar)` of itself, Q the form with magnitudes in place of
-//! its terms, Qbar its mean. What the contract leaves open:
+//! its terms, Qbar its mean: of the numbers as they are given, and of samples less the offset.
 //!
-//! - Numbers that must be turned into a factor first (a division, a root, a sine, a product: 4 u an entry, 4 u of q / 2) have
-//!   `8 u` in place of `4 u`; moving the centre rounds the difference, 1 u more.
-//! - A gradient is `sum p (g - s) d`, d the slopes of -q / 2. Where E is the largest bound of an entry, h is off by
-//!   `E p |g - s|`, s by E D, D the mean of |g - s|, and the sums by 64 u of their terms. Terms are of g less that of the
-//!   window's first sample, so sums of `p |g_0 - s|` count as well.
-//! - Below the smallest normal number nothing is promised but that nothing is there.
+//! A gradient is `sum p (g - s) d`, d the slopes of -q / 2. The contract's bound is `E + 64 u` of the terms' magnitudes, E the
+//! largest bound of an entry. It leaves out that s itself is rounded, by as much of D, the mean of |g - s|: where all of g that
+//! differs from s is on samples without a slope, nothing would be allowed. So here the bound has |g - s| + D in place of |g - s|.
+//! What is less than u^2 of the largest |g - s| may be lost, as kernels of a single sample have gradients of any smallness.
+//!
+//! Below the smallest normal number nothing is promised but that nothing is there.
 
 use super::wide::{Referred, Tracked, Wide};
 use pullback::gaussian::Parameters;
@@ -225,11 +225,7 @@ impl<T: Referred> Window<T> {
         let entries: Vec<_> = weights.into_iter().map(|w| w / sum).collect();
         let mean: f64 =
             entries.iter().zip(&forms).map(|(p, q)| p.to_f64() * q.size).filter(|product| !product.is_nan()).sum();
-        let coefficient = match self.parameters {
-            Parameters::Factor | Parameters::Precision => 4.0,
-            _ => 8.0,
-        } + f64::from(u8::from(offset.is_some()));
-        let relative = forms.iter().map(|q| first_order(T::unit() * (32.0 + coefficient * (q.size + mean)))).collect();
+        let relative = forms.iter().map(|q| first_order(T::unit() * (32.0 + 4.0 * (q.size + mean)))).collect();
         Map { samples, numbers: tracked, sin_cos, entries, relative }
     }
 
@@ -249,6 +245,7 @@ impl<T: Referred> Window<T> {
         let away = |at: usize| (shifted[at] - mean).to_f64().abs();
         let spread = sum(&away);
         let first_away = away(0);
+        let farthest = (0..grad.len()).map(away).fold(0.0, f64::max);
         let (grad_error, largest) = (sum(&|at| grad[at].error), map.largest());
         let mut sums = vec![Bounded::exactly(zero); numbers + 2];
         for (at, (&p, g)) in map.entries.iter().zip(grad).enumerate() {
@@ -261,7 +258,7 @@ impl<T: Referred> Window<T> {
             let weight = if certain {
                 p.to_f64()
                     * ((largest + 64.0 * T::unit()) * (away(at) + spread)
-                        + 64.0 * T::unit() * first_away
+                        + 64.0 * T::unit() * T::unit() * farthest
                         + g.error
                         + grad_error)
             } else {

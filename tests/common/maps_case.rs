@@ -112,14 +112,17 @@ pub enum Grads {
     Sparse,
     /// The same for all entries of a kernel.
     Constant,
+    /// One of the first sample that is larger than all others.
+    Outlier,
 }
 
 impl Grads {
-    pub const ALL: [Self; 4] = [Self::Normal, Self::LargeMean, Self::Sparse, Self::Constant];
+    pub const ALL: [Self; 5] = [Self::Normal, Self::LargeMean, Self::Sparse, Self::Constant, Self::Outlier];
 
-    fn draw(self, of_kernel: f64, random: &mut Random) -> f64 {
+    fn draw(self, first: bool, of_kernel: f64, random: &mut Random) -> f64 {
         match self {
-            Self::Normal => random.normal(),
+            Self::Outlier if first => 1e5,
+            Self::Normal | Self::Outlier => random.normal(),
             Self::LargeMean => 30_000.0 + random.normal(),
             Self::Sparse => random.normal() * f64::from(u8::from(random.below(5) == 0)),
             Self::Constant => of_kernel,
@@ -260,7 +263,7 @@ impl MapsCase {
                 of_kernel = random.normal();
             }
             at += 1;
-            number(self.grads.draw(of_kernel, &mut random))
+            number(self.grads.draw(at % (kh * kw) == 1, of_kernel, &mut random))
         });
         Scene { z, shapes, offsets, grad_maps, random }
     }
