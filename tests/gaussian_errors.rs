@@ -33,7 +33,7 @@ fn triples(parameters: Parameters) -> Array3<f32> {
 fn assert_parameter<O>(made: Result<O>, value: &str) {
     match made.err() {
         Some(Error::Parameter { value: found, .. }) => {
-            assert!(found.contains(value), "{found:?} does not say {value:?}")
+            assert!(found.contains(value), "{found:?} does not say {value:?}");
         }
         other => panic!("{other:?} is no refusal of a parameter"),
     }

@@ -1,5 +1,5 @@
 //! Kernel maps and their gradients near those of plain loops in twice the precision, whatever the kernels, their numbers, the
-//! window, the strides and the number of threads; PyTorch's form; differences.
+//! window, the strides and the number of threads; the form of training code; differences.
 
 mod common;
 
@@ -348,7 +348,7 @@ fn numbers_of_twice_the_precision() {
     }
 }
 
-/// The reference agrees with PyTorch's form, which is no part of it.
+/// The reference agrees with the form of training code, which is no part of it.
 #[test]
 fn references_agree() {
     let m = [0.3, -0.2, 0.1, 0.4];

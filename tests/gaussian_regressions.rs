@@ -497,7 +497,7 @@ fn published_kernels() {
     });
 }
 
-/// Seed-like kernels: most entries are nothing, those of f32 agree with PyTorch's form in f64.
+/// Seed-like kernels: most entries are nothing, those of f32 agree with the form of training code in f64.
 #[test]
 fn kernels_of_standard_normal_numbers() {
     levels::each(|level| {

@@ -330,7 +330,7 @@ pub fn as_given<T: Referred>(grad: &[T]) -> Vec<Bounded<T::Wide>> {
     grad.iter().map(|g| Bounded::exactly(g.wide())).collect()
 }
 
-/// PyTorch's form in f64: `P = M^T M`, `q = z^T P z`, `exp(-q / 2)` over its sum, where column x and row y are z = (x, y).
+/// The form of training code, in f64: `P = M^T M`, `q = z^T P z`, `exp(-q / 2)` over its sum, where column x and row y are z = (x, y).
 pub fn seed(m: [[f64; 2]; 2], k: usize) -> Vec<f64> {
     let mut precision = [[0.0; 2]; 2];
     for (i, j, r) in (0..8).map(|n| (n & 1, n >> 1 & 1, n >> 2)) {
