@@ -184,7 +184,7 @@ fn broadcast_inputs_are_their_copies() {
         let shapes = shape.broadcast(IxDyn(&[3, 5, 2, 2])).unwrap();
         let offsets = offset.broadcast(IxDyn(&[3, 5, 2])).unwrap();
         let grads = grad.broadcast(IxDyn(&[3, 5, 9, 4])).unwrap();
-        let [owned_shapes, owned_offsets, owned_grads] = [&shapes, &offsets, &grads].map(|array| array.to_owned());
+        let [owned_shapes, owned_offsets, owned_grads] = [&shapes, &offsets, &grads].map(ndarray::ArrayBase::to_owned);
         let of = |y: ArrayD<T>| y.mapv(Value::to_bits);
         assert_eq!(
             of(maps.forward_at(shapes.view(), offsets.view()).unwrap()),
@@ -333,7 +333,7 @@ fn numbers_of_twice_the_precision() {
     };
     let wide = Dd::from_f64;
     // To 32 digits.
-    close(wide(1.0).exp(), 2.718281828459045, 1.4456468917292502e-16);
+    close(wide(1.0).exp(), std::f64::consts::E, 1.4456468917292502e-16);
     close(wide(-1.0).exp(), 0.36787944117144233, -1.2428753672788363e-17);
     close(wide(1.0).sin_cos()[0], 0.8414709848078965, 1.776845092935536e-18);
     close(wide(1.0).sin_cos()[1], 0.5403023058681398, -4.760954612604417e-17);

@@ -415,7 +415,7 @@ fn turned_on_the_left() {
         for (m, scale) in [([3.0, -1.0, 2.0, 5.0], 32.0), ([1.0, 0.0, 0.0, 1.0], 8.0), ([1.0, 2.0, -3.0, 1.0], 100.0)] {
             for turn in [[3.0, -4.0, 4.0, 3.0], [-4.0, 3.0, 3.0, 4.0], [0.0, -5.0, 5.0, 0.0], [5.0, 0.0, 0.0, -5.0]] {
                 // All are wholes over a power of two, or near it: what is compared are the numbers as they are rounded.
-                let scale = (scale as f64).log2().round().exp2();
+                let scale = f64::log2(scale).round().exp2();
                 let plain: Vec<f64> = m.iter().map(|x| 5.0 * x / scale).collect();
                 let turned = [(0, 0), (0, 1), (1, 0), (1, 1)]
                     .map(|(r, c): (usize, usize)| (turn[2 * r] * m[c] + turn[2 * r + 1] * m[2 + c]) / scale);

@@ -179,8 +179,19 @@ pub struct Map<T: Referred> {
     sin_cos: [Tracked<T::Wide>; 2],
     /// Normalised.
     pub entries: Vec<T::Wide>,
-    /// How far each entry may be off, relative to it.
-    relative: Vec<f64>,
+    limits: Vec<Limits>,
+}
+
+/// What an entry may be.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// How far it may be off, relative to it.
+    relative: f64,
+    /// The logarithm of the right value, and of the least and the greatest that are near enough, as far as these differ from it
+    /// in more than the first order.
+    log: f64,
+    least: f64,
+    most: f64,
 }
 
 /// The gradients to the numbers of a kernel and to its offset.
@@ -210,23 +221,37 @@ impl<T: Referred> Window<T> {
             let finite = forms.iter().map(|q| q.value).filter(|q| q.to_f64().is_finite());
             finite.reduce(|a, b| if b < a { b } else { a })
         };
-        let exponents: Vec<T::Wide> = if let Some(first) = least(&forms) {
-            forms.iter().map(|q| (first - q.value).scaled(-1)).collect()
-        } else {
-            let numbers: Vec<_> = shrunk(self.parameters, numbers).into_iter().map(Tracked::new).collect();
-            let form = Form { numbers: &numbers, ..form };
-            let forms: Vec<_> = samples.iter().map(|&z| form.at(z)).collect();
-            let first = least(&forms).expect("no form is as large as that");
-            forms.iter().map(|q| (first - q.value).scaled(SHRINKING - 1)).collect()
+        let (forms, first, scale) = match least(&forms) {
+            Some(first) => (forms, first, 0),
+            None => {
+                let numbers: Vec<_> = shrunk(self.parameters, numbers).into_iter().map(Tracked::new).collect();
+                let form = Form { numbers: &numbers, ..form };
+                let forms: Vec<_> = samples.iter().map(|&z| form.at(z)).collect();
+                let first = least(&forms).expect("no form is as large as that");
+                (forms, first, SHRINKING)
+            }
         };
-        let weight = |x: T::Wide| if x.to_f64() > -1400.0 { x.exp() } else { zero };
-        let weights: Vec<_> = exponents.into_iter().map(weight).collect();
+        let exponents: Vec<_> = forms.iter().map(|q| (first - q.value).scaled(-1)).collect();
+        let weight = |x: &T::Wide| {
+            let x = x.scaled(scale);
+            if x.to_f64() > -1400.0 { x.exp() } else { zero }
+        };
+        let weights: Vec<_> = exponents.iter().map(weight).collect();
         let sum = weights.iter().fold(zero, |sum, &w| sum + w);
         let entries: Vec<_> = weights.into_iter().map(|w| w / sum).collect();
-        let mean: f64 =
-            entries.iter().zip(&forms).map(|(p, q)| p.to_f64() * q.size).filter(|product| !product.is_nan()).sum();
-        let relative = forms.iter().map(|q| first_order(T::unit() * (32.0 + 4.0 * (q.size + mean)))).collect();
-        Map { samples, numbers: tracked, sin_cos, entries, relative }
+        let products = entries.iter().zip(&forms).map(|(p, q)| p.to_f64() * q.size);
+        let mean: f64 = products.filter(|product| !product.is_nan()).sum();
+        let limit = |(x, q): (&T::Wide, &Tracked<T::Wide>)| {
+            let (x, off, fixed) = (x.to_f64(), 4.0 * T::unit() * (q.size + mean), 32.0 * T::unit());
+            let log = |x: f64, fixed: f64| {
+                // A form that overflows is far above the least one.
+                if x.is_nan() { f64::NEG_INFINITY } else { x.scaled(scale) + fixed - sum.to_f64().ln() }
+            };
+            let relative = fixed + off.scaled(scale);
+            Limits { relative, log: log(x, 0.0), least: log(x - off, -fixed), most: log(x + off, fixed) }
+        };
+        let limits = exponents.iter().zip(&forms).map(limit).collect();
+        Map { samples, numbers: tracked, sin_cos, entries, limits }
     }
 
     /// The gradient where the kernel's entries have the gradients `grad`.
@@ -244,26 +269,25 @@ impl<T: Referred> Window<T> {
         };
         let away = |at: usize| (shifted[at] - mean).to_f64().abs();
         let spread = sum(&away);
-        let first_away = away(0);
         let farthest = (0..grad.len()).map(away).fold(0.0, f64::max);
         let (grad_error, largest) = (sum(&|at| grad[at].error), map.largest());
+        // What may count or not: how much, and how much of it from the mean.
+        let uncertain = (0..grad.len()).filter(|&at| map.is_possible(at) && !map.is_normal(at));
+        let stray = uncertain.map(|at| [map.most(at), map.most(at) * away(at)]);
+        let [stray, stray_away] = stray.fold([0.0; 2], |[a, b], [c, d]| [a + c, b + d]);
         let mut sums = vec![Bounded::exactly(zero); numbers + 2];
-        for (at, (&p, g)) in map.entries.iter().zip(grad).enumerate() {
-            if p.to_f64() == 0.0 {
-                continue;
-            }
+        for (at, (&p, g)) in map.entries.iter().zip(grad).enumerate().filter(|(at, _)| map.is_possible(*at)) {
             let h = p * (shifted[at] - mean);
             let slopes = form.slopes(map.samples[at]);
-            let certain = map.is_normal(at);
-            let weight = if certain {
+            let weight = if map.is_normal(at) {
                 p.to_f64()
-                    * ((largest + 64.0 * T::unit()) * (away(at) + spread)
+                    * ((largest + 64.0 * T::unit() + stray) * (away(at) + spread)
                         + 64.0 * T::unit() * T::unit() * farthest
                         + g.error
-                        + grad_error)
+                        + grad_error
+                        + stray_away)
             } else {
-                // It may count or not.
-                p.to_f64() * (1.0 + map.bound(at)) * (away(at) + first_away)
+                map.most(at) * (away(at) + spread + stray_away + g.error + grad_error)
             };
             for (sum, slope) in sums.iter_mut().zip(slopes.numbers.iter().chain(&slopes.offset)) {
                 sum.value = sum.value + h * slope.value;
@@ -276,51 +300,64 @@ impl<T: Referred> Window<T> {
     }
 }
 
-/// A bound of first order, or where that is no bound its exponential.
-fn first_order(bound: f64) -> f64 {
-    if bound <= 0.01 { bound } else { bound.exp_m1() }
-}
-
 impl<T: Referred> Map<T> {
-    /// How far an entry may be off, relative to it. Where q overflows this is not a number, and all is right.
-    fn bound(&self, at: usize) -> f64 {
-        if self.relative[at].is_nan() { f64::INFINITY } else { self.relative[at] }
+    /// Whether the entry can be no other than a normal number. Within a thousandth of the smallest one it need not be.
+    fn is_normal(&self, at: usize) -> bool {
+        let limits = self.limits[at];
+        limits.least.min(limits.log - 0.001) > T::tiny().ln()
     }
 
-    /// Whether the entry can be no other than a normal number.
-    fn is_normal(&self, at: usize) -> bool {
-        self.entries[at].to_f64() > T::tiny() * (1.0 + self.bound(at).max(0.001))
+    /// Whether the entry can be a normal number.
+    fn is_possible(&self, at: usize) -> bool {
+        let limits = self.limits[at];
+        limits.most.max(limits.log + 0.001) >= T::tiny().ln()
+    }
+
+    /// The greatest number that the entry may be, if it may be one.
+    fn most(&self, at: usize) -> f64 {
+        self.limits[at].most.max(self.limits[at].log + 0.001).min(0.0).exp()
+    }
+
+    /// Whether relative bounds of first order are bounds.
+    fn is_close(&self, at: usize) -> bool {
+        self.limits[at].relative <= 0.01
     }
 
     /// The largest bound of an entry that is a normal number.
     fn largest(&self) -> f64 {
-        let normal = (0..self.entries.len()).filter(|&at| self.is_normal(at));
-        normal.map(|at| self.bound(at)).fold(0.0, f64::max)
+        let of = |at: usize| {
+            let relative = self.limits[at].relative;
+            if self.is_close(at) { relative } else { relative.exp_m1() }
+        };
+        (0..self.entries.len()).filter(|&at| self.is_normal(at)).map(of).fold(0.0, f64::max)
     }
 
     /// The bounds of an entry, as a number and its error.
     pub fn entry(&self, at: usize) -> Bounded<T::Wide> {
-        let value = self.entries[at];
-        let error = match value.to_f64() {
-            0.0 => 0.0,
-            p => p * self.bound(at) + if self.is_normal(at) { 0.0 } else { T::tiny() },
+        let (value, p) = (self.entries[at], self.entries[at].to_f64());
+        let error = match (self.is_possible(at), self.is_close(at)) {
+            (false, _) => p,
+            (true, true) => p * self.limits[at].relative + if self.is_normal(at) { 0.0 } else { T::tiny() },
+            (true, false) => self.most(at),
         };
         Bounded { value, error }
     }
 
     /// Why an entry is wrong, if it is.
     pub fn complaint(&self, at: usize, found: T) -> Option<String> {
-        let (p, bound) = (self.entries[at].to_f64(), self.bound(at));
-        let (wide, near) = (found.wide().to_f64(), bound.max(0.001));
+        let (p, wide, limits) = (self.entries[at].to_f64(), found.wide().to_f64(), self.limits[at]);
         let right = if wide == 0.0 {
             !self.is_normal(at)
-        } else {
+        } else if self.is_close(at) {
             let relative = ((found.wide() - self.entries[at]).to_f64() / p).abs();
-            wide >= T::tiny() && p * (1.0 + near) >= T::tiny() && relative <= bound
+            wide >= T::tiny() && self.is_possible(at) && relative <= limits.relative
+        } else {
+            wide >= T::tiny() && self.is_possible(at) && (limits.least..=limits.most).contains(&wide.ln())
         };
         (!right).then(|| {
             let off = (wide / p - 1.0) / T::unit();
-            format!("{found:?}, not {p:e}: off by {off} u of {}, z {:?}", bound / T::unit(), self.samples[at])
+            let bound = limits.relative / T::unit();
+            format!("{found:?}, not {p:e}: off by {off} u of {bound}, z {:?}", self.samples[at])
         })
     }
 }
