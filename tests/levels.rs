@@ -8,6 +8,7 @@ use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::interpolate_case::InterpolateCase;
 use common::levels;
 use common::limits::Limit;
+use common::maps_case::{Data, MapsCase, PARAMETERS};
 use common::neighbors::assert_exact;
 use common::neighbors_case::Case;
 use common::pooled_case::Pooling;
@@ -174,6 +175,24 @@ fn kdtree_interpolate() {
                 let case = Case { dims, double, points: 30, queries: 17, k: 5, ..Case::default() };
                 let search = SearchCase { case, bound: Some(Limit::Between), each: true, ..SearchCase::default() };
                 InterpolateCase { search, power, eps, channels, ..InterpolateCase::default() }.check(level);
+            }
+        }
+    });
+}
+
+/// Entries and gradients of every kind of numbers, on windows of less and more than a vector, written in all ways.
+#[test]
+fn gaussian_maps() {
+    levels::each(|level| {
+        for (at, parameters) in PARAMETERS.into_iter().enumerate() {
+            for (double, window, stream) in
+                [(false, [3, 7], Some(true)), (true, [5, 4], Some(false)), (at == 0, [9, 9], None)]
+            {
+                let (offsets, parallel) = ((at % 2 == 1).then_some(0.4), Some(double));
+                let tuning = pullback::gaussian::Tuning { stream, parallel, tile: Some(2), ..Default::default() };
+                let case =
+                    MapsCase { parameters, double, window, offsets, tuning, leading: vec![5], ..MapsCase::default() };
+                MapsCase { data: Data::Mixed, ..case }.check(level);
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Real files, which are not part of the repository.
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Array3};
 use std::env;
 use std::fs::{read, read_to_string};
 use std::path::{Path, PathBuf};
@@ -58,6 +58,23 @@ pub fn office() -> Option<Array2<f32>> {
     let points = Array2::from_shape_vec([120 * 160, 3], cells).expect("a frame of 120 x 160 pixels");
     assert_eq!(points.rows().into_iter().filter(|row| row.iter().any(|x| x.is_nan())).count(), 3288);
     Some(points)
+}
+
+/// `kernels_12.npy`: (12, 25, 25), blur kernels. The first eight are Gaussians of the variances and angles in degrees that
+/// come with them; the others are paths of a moving camera.
+pub fn kernels() -> Option<(Array3<f32>, [[f64; 3]; 8])> {
+    let bytes = read(find("kernels_12.npy")?).expect("the file is read");
+    // Version 1 of the format: ten bytes, of which the last two are the length of a description.
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let described = String::from_utf8_lossy(&bytes[..start]);
+    assert!(described.contains("'<f4', 'fortran_order': False, 'shape': (12, 25, 25)"), "{described}");
+    let (values, rest) = bytes[start..].as_chunks::<4>();
+    assert!(rest.is_empty());
+    let cells = values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    let kernels = Array3::from_shape_vec([12, 25, 25], cells).expect("12 kernels of 25 x 25");
+    let isotropic = [0.49, 1.44, 2.56, 4.0].map(|variance| [variance, variance, 0.0]);
+    let [a, b, c, d] = isotropic;
+    Some((kernels, [a, b, c, d, [7.0, 2.0, 0.0], [9.0, 1.5, 144.0], [8.0, 1.5, 45.0], [7.0, 5.0, 52.2]]))
 }
 
 /// `tip3p.pdb`: (2685, 3), oxygen and both hydrogens of each molecule of water in a periodic cube of 30, some of them

@@ -1,0 +1,87 @@
+//! How much memory kernel maps and their adjoints take: nothing that grows with pixels times samples but what is returned.
+
+#![allow(unsafe_code, reason = "an allocator that counts is one")]
+
+use ndarray::{Array3, Array4, ArrayD};
+use pullback::gaussian::{Centre, KernelMaps, Parameters};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Bytes in use, and the most there were since [`peak_of`] began.
+static USED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        PEAK.fetch_max(USED.fetch_add(layout.size(), SeqCst) + layout.size(), SeqCst);
+        // SAFETY: the caller keeps the contract of `alloc`, which is this one.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), SeqCst);
+        // SAFETY: `pointer` came from `System.alloc` with this layout, by the caller's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The result of `work`, and the most bytes in use while it ran beyond those at its beginning.
+fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
+    let before = USED.load(SeqCst);
+    PEAK.store(before, SeqCst);
+    let result = work();
+    (result, PEAK.load(SeqCst) - before)
+}
+
+/// What does not grow with the pixels: alignment of outputs, kernels and lists of a thread.
+const FIXED: usize = 512 << 10;
+
+/// Pixels of a side, and of a window.
+const SIDE: usize = 128;
+const K: usize = 25;
+/// Bytes of an f32 for every pixel and sample.
+const ALL: usize = SIDE * SIDE * K * K * 4;
+
+fn shapes() -> Array4<f32> {
+    Array4::from_shape_fn([SIDE, SIDE, 2, 2], |(y, x, r, c)| if r == c { 0.2 + (x * y % 7) as f32 / 9.0 } else { 0.1 })
+}
+
+// One test, so that nothing else allocates meanwhile.
+#[test]
+fn nothing_grows_with_pixels_times_samples() {
+    // Threads of the pool, and what they keep, belong to no call.
+    rayon::join(|| (), || ());
+    let shapes = shapes();
+    let of_shapes = size_of_val(shapes.as_slice().expect("standard layout"));
+    assert!(ALL > 10 * (FIXED + 4 * of_shapes), "what is forbidden stands out");
+
+    for centre in [Centre::Middle, Centre::Corner] {
+        let maps = KernelMaps::<f32>::new(K, centre).expect("a good window");
+        let (y, forward) = peak_of(|| maps.forward(shapes.view()).expect("good kernels"));
+        assert!(forward <= ALL + FIXED, "maps took {forward} bytes for {ALL}");
+        let mut output = y.clone();
+        let (_, into) = peak_of(|| maps.forward_into(shapes.view(), output.view_mut()).expect("good kernels"));
+        assert!(into <= FIXED, "maps took {into} bytes beside the caller's");
+
+        let (found, adjoint) = peak_of(|| maps.adjoint(y.view(), shapes.view()).expect("good kernels"));
+        assert!(adjoint <= of_shapes + FIXED, "the adjoint of maps took {adjoint} bytes for {of_shapes}");
+        assert_eq!(found.shape(), shapes.shape());
+        let offsets = Array3::from_elem([SIDE, SIDE, 2], 0.25);
+        let (_, at) = peak_of(|| maps.adjoint_at(y.view(), shapes.view(), offsets.view()).expect("good kernels"));
+        assert!(at <= of_shapes * 3 / 2 + FIXED, "the adjoint of moved maps took {at} bytes for {of_shapes}");
+    }
+
+    // Sigmas of which factors are made.
+    let sigmas = Array3::from_elem([SIDE, SIDE, 3], 1.5f32);
+    let maps = KernelMaps::<f32>::new(K, Centre::Middle).expect("a good window").with_parameters(Parameters::Sigmas);
+    let grads = ArrayD::ones(&[SIDE, SIDE, K, K][..]);
+    let (_, adjoint) = peak_of(|| maps.adjoint(grads.view(), sigmas.view()).expect("good kernels"));
+    assert!(adjoint <= 2 * of_shapes + FIXED, "the adjoint of sigmas took {adjoint} bytes for {of_shapes}");
+    drop(grads);
+}
