@@ -44,6 +44,11 @@ KERNELS = {
     # Kernels that are nearly one sample are computed one sample after another.
     ("gaussian", "maps"): Kernel("vmul{p}", fuses=True, calls=r"pullback::gaussian::narrow::\w+::<f\d+>"),
     ("gaussian", "moments"): Kernel("vmul{p}", fuses=True, calls=r"pullback::gaussian::narrow::\w+::<f\d+>"),
+    ("gaussian", "blur_peaks"): Kernel("vmul{p}", fuses=True),
+    ("gaussian", "blur_shares"): Kernel("vmul{p}", fuses=True),
+    ("gaussian", "blur_row"): Kernel("vmul{p}", fuses=True),
+    ("gaussian", "scatter_row"): Kernel("vmul{p}", fuses=True),
+    ("gaussian", "blur_moments"): Kernel("vmul{p}", fuses=True),
     ("kdtree", "extent"): Kernel("vmin{p}"),
     # It sorts a small sample.
     ("kdtree", "select"): Kernel(r"vcmp\w*{p}", calls=r"core::slice::sort::.*"),

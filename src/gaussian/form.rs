@@ -39,6 +39,15 @@ pub enum Path {
 }
 
 impl<T: Element> Form<T> {
+    /// The coefficients of `-q / 2` as those of [`Form::Plain`], where their rounding is small enough.
+    pub(super) fn coefficients(parameters: Parameters, values: [f64; 4], grid: &Grid<T>) -> Option<[T; 3]> {
+        let [a, b, c] = parameters.precision(values).map(|x| ldexp(x, 2 * grid.scale));
+        // The rounding of q, at most a few times its largest value by epsilon, is then well below 1: nothing is clamped.
+        let exact = a.max(c) * reach(grid).powi(2) <= digits::<T>() / 64.0;
+        let element = |x: f64| T::from_f64(x).expect("every f64 rounds to an element");
+        exact.then(|| [-0.5 * LOG2_E * a, -LOG2_E * b, -0.5 * LOG2_E * c].map(element))
+    }
+
     /// The form of the kernel that `values` describe, its middle moved by `offset` samples. Numbers and offset are finite.
     pub(crate) fn new(
         parameters: Parameters,
@@ -48,15 +57,12 @@ impl<T: Element> Form<T> {
         path: Option<Path>,
     ) -> Self {
         let element = |x: f64| T::from_f64(x).expect("every f64 rounds to an element");
-        let digits = T::epsilon().to_f64().expect("a float is an f64").recip();
-        // Of a grid whose samples are all at 0, any positive reach will do.
-        let reach = if grid.reach == 0.0 { 1.0 } else { grid.reach };
-        if grid.zero.is_some() && offset.is_none() && path.is_none() {
-            let [a, b, c] = parameters.precision(values).map(|x| ldexp(x, 2 * grid.scale));
-            // The rounding of q, at most a few times its largest value by epsilon, is then well below 1: nothing is clamped.
-            if a.max(c) * reach * reach <= digits / 64.0 {
-                return Self::Plain([-0.5 * LOG2_E * a, -LOG2_E * b, -0.5 * LOG2_E * c].map(element));
-            }
+        if grid.zero.is_some()
+            && offset.is_none()
+            && path.is_none()
+            && let Some(coefficients) = Self::coefficients(parameters, values, grid)
+        {
+            return Self::Plain(coefficients);
         }
         let factor = parameters.factor(values);
         let unscaled = offset.unwrap_or([0.0; 2]);
@@ -65,12 +71,22 @@ impl<T: Element> Form<T> {
         let shift = unscaled.map(|x| ldexp(x, -grid.scale));
         let far = largest(&shift);
         // Here the rounding of q may come near to 1. The second condition keeps squares of positions in range.
-        let wide = largest(&rows) * (reach + far) <= digits.sqrt() && far <= FAR;
+        let wide = largest(&rows) * (reach(grid) + far) <= digits::<T>().sqrt() && far <= FAR;
         if wide && path != Some(Path::Narrow) {
             return Self::Rows { factor: rows.map(element), offset: shift.map(element) };
         }
         Self::Narrow { factor, offset: unscaled }
     }
+}
+
+/// The largest coordinate in tables. Of a grid whose samples are all at 0, any positive one will do.
+fn reach<T>(grid: &Grid<T>) -> f64 {
+    if grid.reach == 0.0 { 1.0 } else { grid.reach }
+}
+
+/// 1 / epsilon.
+fn digits<T: Element>() -> f64 {
+    T::epsilon().to_f64().expect("a float is an f64").recip()
 }
 
 /// Offsets beyond so many samples are left to the form that has no limits.

@@ -4,6 +4,7 @@
 //! level-one cache between the pass that computes exponentials and adds them up and the pass that divides by the sum. What is
 //! added up is added in the same lanes and the same order at every level.
 
+use super::blur_kernels;
 use super::form::Form;
 use super::grid::{BLOCK, Grid};
 use super::moments::moments;
@@ -20,7 +21,7 @@ pub(super) const CHUNK: usize = 64;
 
 /// The kernels of this family, compiled here once for `f32` and `f64`. `weights` is a place for the weights of one kernel: a
 /// grid's padded samples, which hold numbers.
-pub trait Kernels: Element {
+pub trait Kernels: blur_kernels::Kernels {
     /// The kernels of all forms, each normalized to 1, one after the other; past the caches if `stream`.
     fn maps(
         level: Level,

@@ -251,7 +251,7 @@ impl<T: Real> KernelMaps<T> {
 }
 
 /// Adds what is computed in `f64`, rounded once, without subnormal numbers.
-fn add<T: Real>(cells: &mut [T], gradient: &[f64]) {
+pub(super) fn add<T: Real>(cells: &mut [T], gradient: &[f64]) {
     for (cell, &gradient) in cells.iter_mut().zip(gradient) {
         let gradient = T::from_f64(gradient).expect("every f64 rounds to an element");
         if gradient.is_nan() || gradient.abs() >= T::min_positive_value() {
