@@ -14,9 +14,11 @@
 
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
+mod arithmetic;
 mod gather;
 mod gather_reduce;
 mod gather_segment;
+mod gaussian;
 mod interpolate;
 mod kdtree;
 mod kdtree_file;
@@ -47,4 +49,5 @@ fn main() {
     kdtree_more::report(&suite);
     interpolate::report(&suite);
     kdtree_file::report(&suite);
+    gaussian::report(&suite);
 }

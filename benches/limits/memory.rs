@@ -73,6 +73,11 @@ impl Memory {
         Limit { call: Box::new(|| self.read()), scale: bytes as f64 / BYTES as f64 }
     }
 
+    /// The time that filling `bytes` takes here.
+    pub fn limit_fill(&mut self, bytes: usize) -> Limit<'_> {
+        Limit { call: Box::new(|| self.fill_streaming()), scale: bytes as f64 / BYTES as f64 }
+    }
+
     /// The time that copying takes here, where `bytes` are read and written in all.
     pub fn limit_copy(&mut self, bytes: usize) -> Limit<'_> {
         Limit { call: Box::new(|| self.copy_streaming()), scale: bytes as f64 / (2 * BYTES) as f64 }
