@@ -19,8 +19,8 @@ use std::f64::consts::LOG2_E;
 /// Vectors whose sum is taken by itself, so that an error does not grow with the number of samples.
 pub(super) const CHUNK: usize = 64;
 
-/// The kernels of this family, compiled here once for `f32` and `f64`. `weights` is a place for the weights of one kernel: a
-/// grid's padded samples, which hold numbers.
+/// The kernels of this family, compiled here once for `f32` and `f64`. `weights` is a place for the weights of one kernel, as long
+/// as a grid's tables, and twice as long for [`Kernels::maps`]; it holds zeros.
 pub trait Kernels: blur_kernels::Kernels {
     /// The kernels of all forms, each normalized to 1, one after the other; past the caches if `stream`.
     fn maps(
@@ -214,6 +214,8 @@ pub(super) fn normalized<T: Element, S: Simd>(s: S, weight: S::V<T>, scale: S::V
     S::V::select(s.splat(T::min_positive_value()).le(p), p, s.splat(T::zero()))
 }
 
+/// A kernel is weighed before the one before it is written: stores past the caches, which are slow to drain, then have time
+/// until the next ones.
 #[inline(always)]
 fn maps<T: Element, S: Simd, const STREAM: bool>(
     s: S,
@@ -223,24 +225,38 @@ fn maps<T: Element, S: Simd, const STREAM: bool>(
     tile: &mut Tile<'_, T>,
 ) {
     let n = grid.samples();
+    let (mut own, mut before) = weights.split_at_mut(grid.x.len());
+    let mut waiting = None;
     let mut lines = Lines::new(tile);
-    for form in forms {
-        let scale = s.splat(T::one() / weigh(s, grid, form, weights));
-        if STREAM {
-            lines.push(s, &weights[..n], scale, tile);
-            continue;
+    for k in 0..=forms.len() {
+        let mut weighed = None;
+        if let Some(form) = forms.get(k) {
+            weighed = Some(T::one() / weigh(s, grid, form, own));
         }
-        let vectors = weights[..n].chunks_exact(T::LANES);
-        let rest = vectors.remainder();
-        vectors.for_each(
-            #[inline(always)]
-            |v| tile.push(normalized(s, s.load(v), scale)),
-        );
-        if !rest.is_empty() {
-            tile.push_head(normalized(s, s.load_head(rest), scale), rest.len());
+        if let Some(scale) = std::mem::replace(&mut waiting, weighed) {
+            let scale = s.splat(scale);
+            if STREAM {
+                lines.push(s, &before[..n], scale, tile);
+            } else {
+                push(s, &before[..n], scale, tile);
+            }
         }
+        std::mem::swap(&mut own, &mut before);
     }
     lines.finish(s, tile);
+}
+
+/// Writes a row times `scale`.
+#[inline(always)]
+fn push<T: Element, S: Simd>(s: S, row: &[T], scale: S::V<T>, tile: &mut Tile<'_, T>) {
+    let vectors = row.chunks_exact(T::LANES);
+    let rest = vectors.remainder();
+    for v in vectors {
+        tile.push(normalized(s, s.load(v), scale));
+    }
+    if !rest.is_empty() {
+        tile.push_head(normalized(s, s.load_head(rest), scale), rest.len());
+    }
 }
 
 /// Rows that are written past the caches as whole cache lines, though they start and end within one.

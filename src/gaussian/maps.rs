@@ -335,7 +335,7 @@ impl<T: Real> KernelMaps<T> {
         let bytes = kernels.saturating_mul(samples * size_of::<T>());
         let stream = samples >= T::LANES && self.tuning.stream.unwrap_or(bytes > STREAM_BYTES);
         for_each_tile(out, kernels, &self.cut(kernels, samples), &|_, kernels, tile| {
-            let mut weights = vec![T::zero(); self.grid.x.len()];
+            let mut weights = vec![T::zero(); 2 * self.grid.x.len()];
             let forms = self.forms(kernels, shapes, offsets);
             T::maps(self.level, &self.grid, &forms, stream, &mut weights, tile);
         })

@@ -10,7 +10,7 @@ use super::kernels::{CHUNK, head, normalized, plain, weigh};
 use super::narrow;
 use super::pull::Moments;
 use crate::element::Element;
-use crate::simd::{Mask, Simd, Vector};
+use crate::simd::{Mask, Simd, Vector, prefetch};
 
 /// `s = sum p g` in two parts.
 #[derive(Clone, Copy)]
@@ -30,7 +30,13 @@ pub(super) fn moments<T: Element, S: Simd>(
     weights: &mut [T],
     sums: &mut [Moments],
 ) {
-    for ((form, g), sums) in forms.iter().zip(grads.chunks_exact(grid.samples())).zip(sums) {
+    let n = grid.samples();
+    for (k, (form, sums)) in forms.iter().zip(sums).enumerate() {
+        let g = &grads[k * n..][..n];
+        // The next gradient, which is read from both ends.
+        if let Some(next) = grads.get((k + 1) * n..(k + 2) * n) {
+            prefetch(next);
+        }
         match (*form, grid.zero) {
             (Form::Plain(coefficients), Some(zero)) if grid.mirrored => {
                 even::<T, S, true>(s, grid, coefficients, g, g[zero], weights, sums);

@@ -463,7 +463,7 @@ impl<T: Real> PerPixel<T> {
 
     /// Room for one kernel.
     fn scratch(&self) -> Scratch<T> {
-        Scratch { weights: vec![T::zero(); self.grid.x.len()], kernel: vec![T::zero(); self.grid.samples()] }
+        Scratch { weights: vec![T::zero(); 2 * self.grid.x.len()], kernel: vec![T::zero(); self.grid.samples()] }
     }
 
     /// A kernel, sample by sample.
