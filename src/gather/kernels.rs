@@ -11,7 +11,7 @@ use super::terms::{InOrder, Owned, Sources, Terms, Weighted, fold_rows};
 use super::{choices, maps};
 use crate::buffer::Tile;
 use crate::element::Element;
-use crate::simd::{Level, Simd, Vector, at, fold_lanes, prefetch};
+use crate::simd::{Level, Simd, Vector, at, prefetch};
 use std::ops::Range;
 
 /// How many rows ahead to ask for: enough to cover the latency of memory, few enough to stay in the level-one cache.
@@ -277,7 +277,7 @@ fn dot_rows<T: Element, S: Simd>(s: S, a: &[T], b: &[T], pairs: &[Pair], width: 
         for (a, b) in a.zip(b) {
             lanes = lanes + s.load(a) * s.load(b);
         }
-        *dot = fold_lanes(lanes + rest);
+        *dot = (lanes + rest).fold();
     }
 }
 
@@ -314,6 +314,6 @@ fn add_and_dot_rows<T: Element, S: Simd>(
             let sum = sum.into_remainder();
             (s.load_head(sum) + weight * row).store_head(sum);
         }
-        *dot = fold_lanes(lanes);
+        *dot = lanes.fold();
     }
 }

@@ -11,7 +11,7 @@ use super::kernels::AHEAD;
 use super::terms::Owner;
 use crate::buffer::{Filled, Output, Split};
 use crate::element::Element;
-use crate::simd::{Simd, Vector, fold_lanes, prefetch};
+use crate::simd::{Simd, Vector, prefetch};
 
 /// Edges whose lanes of dot products are kept at a time.
 const EDGES: usize = 32;
@@ -88,7 +88,7 @@ impl<T: Element> Edges<T> {
             };
         }
         for (dot, lanes) in dots.iter_mut().zip(lanes) {
-            *dot = fold_lanes(lanes);
+            *dot = lanes.fold();
         }
     }
 

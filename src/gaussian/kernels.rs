@@ -13,7 +13,7 @@ use super::pull::Moments;
 use crate::buffer::Tile;
 use crate::element::Element;
 use crate::simd::math::exp2;
-use crate::simd::{Level, MOST_LANES, Simd, Vector, at, fold_lanes};
+use crate::simd::{Level, MOST_LANES, Simd, Vector, at};
 use std::f64::consts::LOG2_E;
 
 /// Vectors whose sum is taken by itself, so that an error does not grow with the number of samples.
@@ -140,7 +140,7 @@ pub(super) fn plain<T: Element, S: Simd, const MIRRORED: bool>(
         }
         total = total + (sums[0] + sums[1]);
     }
-    let sum = fold_lanes(total);
+    let sum = total.fold();
     if MIRRORED {
         // The middle sample is its own mirror image; its weight is 1.
         let middle = if n % 2 == 1 { T::one() } else { T::zero() };
@@ -192,7 +192,7 @@ fn rows<T: Element, S: Simd>(s: S, grid: &Grid<T>, factor: [T; 4], offset: [T; 2
         }
         total = total + sum;
     }
-    fold_lanes(total)
+    total.fold()
 }
 
 /// The least of all lanes, none of which is NaN.

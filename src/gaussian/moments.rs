@@ -10,7 +10,7 @@ use super::kernels::{CHUNK, head, normalized, plain, weigh};
 use super::narrow;
 use super::pull::Moments;
 use crate::element::Element;
-use crate::simd::{Mask, Simd, Vector, fold_lanes};
+use crate::simd::{Mask, Simd, Vector};
 
 /// `s = sum p g` in two parts.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ pub(super) fn moments<T: Element, S: Simd>(
 }
 
 /// Moments of second order of [`Form::Plain`], `near` being the gradient of the sample at 0. On a mirrored grid two samples
-/// have the same: their gradients are added first.
+/// have the same: their gradients are added first. Weights are divided by their sum at the end.
 #[inline(always)]
 fn even<T: Element, S: Simd, const MIRRORED: bool>(
     s: S,
@@ -64,9 +64,11 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
         |i, weight| rest = weight.mul_add(excess::<T, S, MIRRORED>(s, g, i, center), rest),
     );
     let scale = T::one() / sum;
-    let middle = Middle { near, rest: fold_lanes(rest) * scale };
-    let (scale, rest) = (s.splat(scale), s.splat(if MIRRORED { middle.rest + middle.rest } else { middle.rest }));
+    let middle = Middle { near, rest: rest.fold() * scale };
 
+    let rest = s.splat(if MIRRORED { middle.rest + middle.rest } else { middle.rest });
+    // The weight of an entry that is the least normal number.
+    let least = s.splat(T::min_positive_value() * sum);
     let counted = if MIRRORED { n / 2 } else { n };
     let lanes = s.load(&grid.lanes);
     let (mut of_p, mut of_h) = ([zero; 3], [zero; 4]);
@@ -74,7 +76,8 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
         let (mut some_p, mut some_h) = ([zero; 3], [zero; 4]);
         for i in (start..counted.min(start + CHUNK * T::LANES)).step_by(T::LANES) {
             let products = [s.load(&grid.xx[i..]), s.load(&grid.xy[i..]), s.load(&grid.yy[i..])];
-            let mut p = normalized(s, s.load(&weights[i..]), scale);
+            let weight = s.load(&weights[i..]);
+            let mut p = S::V::select(least.le(weight), weight, zero);
             if MIRRORED && i + T::LANES > counted {
                 p = head(s, lanes, counted, i, p);
             }
@@ -89,17 +92,18 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
             *sum = *sum + some;
         }
     }
-    let mut left = fold_lanes(of_h[3]);
+    let mut left = of_h[3].fold();
     if MIRRORED {
         if n % 2 == 1 {
             // The sample in the middle, at 0.
-            left = left + weights[n / 2] * (T::one() / sum) * (g[n / 2] - middle.near - middle.rest);
+            left = left + weights[n / 2] * (g[n / 2] - middle.near - middle.rest);
         }
         // Those of the first half are half of those of p.
         left = left + left;
     }
-    let [xx, xy, yy] = corrected(s, [of_h[0], of_h[1], of_h[2]], of_p, left);
-    Moments { x: 0.0, y: 0.0, xx, xy, yy, scale: grid.scale }
+    let by = scale.to_f64().expect("a float is an f64");
+    let [xx, xy, yy] = corrected(s, [of_h[0], of_h[1], of_h[2]], of_p, left * scale);
+    Moments { x: 0.0, y: 0.0, xx: xx * by, xy: xy * by, yy: yy * by, scale: grid.scale }
 }
 
 /// The gradients of the vector at sample `i` less `center`, with those of its mirror image.
@@ -125,7 +129,7 @@ fn all<T: Element, S: Simd>(s: S, grid: &Grid<T>, form: &Form<T>, g: &[T], weigh
         p.store(&mut weights[i..]);
         rest = p.mul_add(vector(s, g, i) - center, rest);
     }
-    let middle = Middle { near, rest: fold_lanes(rest) };
+    let middle = Middle { near, rest: rest.fold() };
     let offset = match *form {
         Form::Plain(_) => [T::zero(); 2],
         Form::Rows { offset, .. } => offset,
@@ -161,7 +165,7 @@ fn all<T: Element, S: Simd>(s: S, grid: &Grid<T>, form: &Form<T>, g: &[T], weigh
         }
     }
     let [own @ .., left] = of_h;
-    let [x, y, xx, xy, yy] = corrected(s, own, of_p, fold_lanes(left));
+    let [x, y, xx, xy, yy] = corrected(s, own, of_p, left.fold());
     Moments { x, y, xx, xy, yy, scale: grid.scale }
 }
 
@@ -189,7 +193,7 @@ fn largest<T: Element, S: Simd>(s: S, weights: &[T]) -> usize {
 fn corrected<T: Element, S: Simd, const N: usize>(s: S, of_h: [S::V<T>; N], of_p: [S::V<T>; N], left: T) -> [f64; N] {
     let mut sums = [0.0; N];
     for ((sum, h), p) in sums.iter_mut().zip(of_h).zip(of_p) {
-        *sum = fold_lanes(h - p * s.splat(left)).to_f64().expect("a float is an f64");
+        *sum = (h - p * s.splat(left)).fold().to_f64().expect("a float is an f64");
     }
     sums
 }

@@ -169,6 +169,18 @@ macro_rules! vector {
                 lanes.reverse();
                 Self::from_array(lanes)
             }
+            #[inline(always)]
+            fn fold(self) -> $t {
+                let mut lanes = self.to_array();
+                let mut half = $lanes / 2;
+                while half > 0 {
+                    for lane in 0..half {
+                        lanes[lane] += lanes[lane + half];
+                    }
+                    half /= 2;
+                }
+                lanes[0]
+            }
         }
     };
 }

@@ -191,6 +191,8 @@ pub trait Vector<T: Element>: Copy + Add<Output = Self> + Sub<Output = Self> + M
     fn scale2(self, n: Self) -> Self;
     /// The lanes in the opposite order.
     fn reverse(self) -> Self;
+    /// The sum of all lanes: the upper half is added to the lower until one is left.
+    fn fold(self) -> T;
 }
 
 /// A truth value a lane.
@@ -263,21 +265,6 @@ pub(crate) use ids_in_f64;
 /// No element type has more lanes.
 pub const MOST_LANES: usize = 16;
 
-/// The sum of all lanes: the upper half is added to the lower until one is left.
-#[inline(always)]
-pub fn fold_lanes<T: Element, V: Vector<T>>(v: V) -> T {
-    let mut lanes = [T::zero(); MOST_LANES];
-    v.store(&mut lanes);
-    let mut half = T::LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = lanes[lane] + lanes[lane + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
 /// Asks for every cache line of `x`, ahead of its use.
 #[inline(always)]
 pub fn prefetch<T>(x: &[T]) {
@@ -341,7 +328,8 @@ mod tests {
                 0 => a.mul_add(b, c),
                 1 => a.round(),
                 2 => a.scale2(b),
-                _ => a.reverse(),
+                3 => a.reverse(),
+                _ => s.splat(a.fold()),
             };
             result.store(&mut out);
         });
@@ -375,6 +363,15 @@ mod tests {
 
             let expected: Vec<T> = a.iter().rev().copied().collect();
             assert_eq!(lanes(level, &a, &n, &a, 3), expected, "{level}");
+
+            // Of very different size, so that every other order gives another sum.
+            let a = each(&|i| (1.0 + i as f64 * 0.37) * (17.0 * (i as f64 * 5.0).sin()).exp2());
+            let mut sums = a.clone();
+            while sums.len() > 1 {
+                let upper = sums.split_off(sums.len() / 2);
+                sums.iter_mut().zip(upper).for_each(|(sum, x)| *sum = *sum + x);
+            }
+            assert_eq!(lanes(level, &a, &a, &a, 4), vec![sums[0]; T::LANES], "{level}");
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::Simd;
 use crate::element::Element;
-use core::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_stream_si128};
+use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 mod v3;
@@ -59,6 +59,35 @@ token!(
         "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq"
     ]
 );
+
+/// The sum of all lanes, the upper half added to the lower until one is left.
+///
+/// # Safety
+///
+/// The CPU has AVX.
+#[inline(always)]
+unsafe fn fold_ps(x: __m256) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<0b01>(two, two)))
+    }
+}
+
+/// [`fold_ps`] of `f64`.
+///
+/// # Safety
+///
+/// The CPU has AVX.
+#[inline(always)]
+unsafe fn fold_pd(x: __m256d) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
+        _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+    }
+}
 
 /// See [`super::prefetch`].
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! [`Level::V3`](crate::Level::V3): a logical vector is two ymm registers, a partial one is a pair of lane masks.
 
-use super::{V3, stream_slice};
+use super::{V3, fold_pd, fold_ps, stream_slice};
 use crate::element::Element;
 use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
@@ -48,7 +48,7 @@ macro_rules! vector {
      mul: $mul:ident, min: $min:ident, max: $max:ident, and: $and:ident, or: $or:ident,
      movemask: $movemask:ident, cmp: $cmp:ident, blend: $blend:ident, fmadd: $fmadd:ident, round: $round:ident,
      to_bits: $to_bits:ident, from_bits: $from_bits:ident, add_bits: $add_bits:ident, shift: $shift:ident by $mantissa:literal,
-     reverse: $reverse:ident) => {
+     reverse: $reverse:ident, fold: $fold:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name([$register; 2]);
 
@@ -247,6 +247,11 @@ macro_rules! vector {
                 // SAFETY: a vector of this level exists.
                 Self(unsafe { [$reverse(self.0[1]), $reverse(self.0[0])] })
             }
+            #[inline(always)]
+            fn fold(self) -> $t {
+                // SAFETY: a vector of this level exists.
+                unsafe { $fold($add(self.0[0], self.0[1])) }
+            }
         }
     };
 }
@@ -258,7 +263,7 @@ vector! {
     mul: _mm256_mul_ps, min: _mm256_min_ps, max: _mm256_max_ps, and: _mm256_and_ps, or: _mm256_or_ps,
     movemask: _mm256_movemask_ps, cmp: _mm256_cmp_ps, blend: _mm256_blendv_ps, fmadd: _mm256_fmadd_ps,
     round: _mm256_round_ps, to_bits: _mm256_castps_si256, from_bits: _mm256_castsi256_ps, add_bits: _mm256_add_epi32,
-    shift: _mm256_slli_epi32 by 23, reverse: reverse_ps
+    shift: _mm256_slli_epi32 by 23, reverse: reverse_ps, fold: fold_ps
 }
 vector! {
     V3F64: [f64; 8], __m256d, lane mask i64, ids V3F64;
@@ -267,7 +272,7 @@ vector! {
     mul: _mm256_mul_pd, min: _mm256_min_pd, max: _mm256_max_pd, and: _mm256_and_pd, or: _mm256_or_pd,
     movemask: _mm256_movemask_pd, cmp: _mm256_cmp_pd, blend: _mm256_blendv_pd, fmadd: _mm256_fmadd_pd,
     round: _mm256_round_pd, to_bits: _mm256_castpd_si256, from_bits: _mm256_castsi256_pd, add_bits: _mm256_add_epi64,
-    shift: _mm256_slli_epi64 by 52, reverse: reverse_pd
+    shift: _mm256_slli_epi64 by 52, reverse: reverse_pd, fold: fold_pd
 }
 ids_in_f64!(V3F64, V3);
 

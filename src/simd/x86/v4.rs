@@ -1,6 +1,6 @@
 //! [`Level::V4`](crate::Level::V4): a logical vector is one zmm register, a partial one is a mask.
 
-use super::{LINE, V4, stream_slice};
+use super::{LINE, V4, fold_pd, fold_ps, stream_slice};
 use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -45,7 +45,8 @@ macro_rules! vector {
      set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
      store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
      mul: $mul:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident,
-     fmadd: $fmadd:ident, round: $round:ident, scale: $scale:ident, reverse: $reverse:ident) => {
+     fmadd: $fmadd:ident, round: $round:ident, scale: $scale:ident, reverse: $reverse:ident,
+     low: $low:ident, high: $high:ident, add_half: $add_half:ident, fold: $fold:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name($register);
 
@@ -181,6 +182,11 @@ macro_rules! vector {
                 // SAFETY: a vector of this level exists.
                 Self(unsafe { $reverse(self.0) })
             }
+            #[inline(always)]
+            fn fold(self) -> $t {
+                // SAFETY: a vector of this level exists.
+                unsafe { $fold($add_half($low(self.0), $high::<1>(self.0))) }
+            }
         }
     };
 }
@@ -191,7 +197,8 @@ vector! {
     store_masked: _mm512_mask_storeu_ps, stream: _mm512_stream_ps, add: _mm512_add_ps, sub: _mm512_sub_ps,
     mul: _mm512_mul_ps, min: _mm512_min_ps, max: _mm512_max_ps, cmp: _mm512_cmp_ps_mask,
     mov: _mm512_mask_mov_ps, fmadd: _mm512_fmadd_ps, round: _mm512_roundscale_ps, scale: _mm512_scalef_ps,
-    reverse: reverse_ps
+    reverse: reverse_ps, low: _mm512_castps512_ps256, high: _mm512_extractf32x8_ps, add_half: _mm256_add_ps,
+    fold: fold_ps
 }
 vector! {
     V4F64: [f64; 8], __m512d, mask u8, ids V4F64;
@@ -199,7 +206,8 @@ vector! {
     store_masked: _mm512_mask_storeu_pd, stream: _mm512_stream_pd, add: _mm512_add_pd, sub: _mm512_sub_pd,
     mul: _mm512_mul_pd, min: _mm512_min_pd, max: _mm512_max_pd, cmp: _mm512_cmp_pd_mask,
     mov: _mm512_mask_mov_pd, fmadd: _mm512_fmadd_pd, round: _mm512_roundscale_pd, scale: _mm512_scalef_pd,
-    reverse: reverse_pd
+    reverse: reverse_pd, low: _mm512_castpd512_pd256, high: _mm512_extractf64x4_pd, add_half: _mm256_add_pd,
+    fold: fold_pd
 }
 ids_in_f64!(V4F64, V4);
 
