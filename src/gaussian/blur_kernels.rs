@@ -289,7 +289,7 @@ fn scatter<T: Element, S: Simd, const C: usize>(
     scratch: &mut [T],
     out: &mut [T],
 ) {
-    let (kw, width) = (window.shape[1], window.kernel_width());
+    let width = window.kernel_width();
     let (slopes, bases) = scratch.split_at_mut(width);
     let zero = s.splat(T::zero());
     for (row, j) in window.rows_over(padded_row) {
@@ -305,13 +305,20 @@ fn scatter<T: Element, S: Simd, const C: usize>(
         for phase in 0..window.phases {
             for v in (0..window.phase_width).step_by(T::LANES) {
                 let mut sums = [zero; C];
-                for (back, i) in (phase..kw).step_by(window.stride).enumerate() {
-                    let at = window.reach + v - back;
-                    let row = Row { a: s.load(&own[at..]), by: s.load(&slopes[at..]), base: s.load(&bases[at..]) };
-                    let weight = exp2(s, row.at(s.splat(window.x[i])));
+                let samples = window.x[phase..].iter().step_by(window.stride);
+                // From the kernel at the number of the pixel back to the one whose last sample it is.
+                let own_kernels = window.reach + v + 1 - samples.len()..window.reach + v + T::LANES;
+                let a = own[own_kernels.clone()].windows(T::LANES).rev();
+                let slopes = slopes[own_kernels.clone()].windows(T::LANES).rev();
+                let bases = bases[own_kernels.clone()].windows(T::LANES).rev();
+                let mut at = own_kernels.end - T::LANES;
+                for (((&z, a), by), base) in samples.zip(a).zip(slopes).zip(bases) {
+                    let row = Row { a: s.load(a), by: s.load(by), base: s.load(base) };
+                    let weight = exp2(s, row.at(s.splat(z)));
                     for (c, sum) in sums.iter_mut().enumerate() {
                         *sum = weight.mul_add(s.load(&x[c * width + at..]), *sum);
                     }
+                    at = at.wrapping_sub(1);
                 }
                 for (c, sum) in sums.into_iter().enumerate() {
                     let total = &mut out[c * window.channel() + phase * window.phase_width + v..];
