@@ -247,6 +247,26 @@ fn huge_factors() {
     });
 }
 
+/// Rows of very different lengths: on the ridge of the long one the short one alone counts, and it is not lost in the square of the
+/// other.
+#[test]
+fn a_short_row_beside_a_long_one() {
+    fn check<T: Referred>(level: Level) {
+        let op = maps::<T>(level, [5, 5], Centre::Middle, Parameters::Factor);
+        for (long, short) in [1e4, 1e6, 1e8, 1e10, 1e20, 1e30].into_iter().flat_map(|l| [10.0, 100.0].map(|s| (l, s))) {
+            let found = op.forward(array::<T>(&[long, -2.0 * long, short, 0.0]).view()).unwrap();
+            // On the ridge are (-2, -1), 0 and (2, 1), where the short row is 20 or more.
+            let expected =
+                ArrayD::from_shape_fn(&[5, 5][..], |at| number(f64::from(u8::from(at[0] == 2 && at[1] == 2))));
+            assert_eq!(found, expected, "{long:e} beside {short}");
+        }
+    }
+    levels::each(|level| {
+        check::<f32>(level);
+        check::<f64>(level);
+    });
+}
+
 /// The other kinds of numbers, as far as they go: never NaN, and where the reference says what is right that.
 #[test]
 fn numbers_at_the_ends_of_their_range() {

@@ -9,6 +9,7 @@ use common::interpolate_case::InterpolateCase;
 use common::levels;
 use common::limits::Limit;
 use common::maps_case::{Data, MapsCase, PARAMETERS};
+use common::maps_strategy::PATHS;
 use common::neighbors::assert_exact;
 use common::neighbors_case::Case;
 use common::pooled_case::Pooling;
@@ -21,6 +22,7 @@ use common::weighted_case::WeightedSums;
 use ndarray::{ArrayViewMut, array, s};
 use pullback::Level;
 use pullback::gather::{OutOfRange, Reduction, Tuning};
+use pullback::gaussian;
 use pullback::kdtree::Builder;
 
 fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
@@ -180,19 +182,16 @@ fn kdtree_interpolate() {
     });
 }
 
-/// Entries and gradients of every kind of numbers, on windows of less and more than a vector, written in all ways.
+/// Entries and gradients of every kind of numbers in every form, on windows of less and more than a vector.
 #[test]
 fn gaussian_maps() {
     levels::each(|level| {
-        for (at, parameters) in PARAMETERS.into_iter().enumerate() {
-            for (double, window, stream) in
-                [(false, [3, 7], Some(true)), (true, [5, 4], Some(false)), (at == 0, [9, 9], None)]
-            {
-                let (offsets, parallel) = ((at % 2 == 1).then_some(0.4), Some(double));
-                let tuning = pullback::gaussian::Tuning { stream, parallel, tile: Some(2), ..Default::default() };
-                let case =
-                    MapsCase { parameters, double, window, offsets, tuning, leading: vec![5], ..MapsCase::default() };
-                MapsCase { data: Data::Mixed, ..case }.check(level);
+        for (at, (parameters, path)) in PARAMETERS.into_iter().flat_map(|p| PATHS.map(|path| (p, path))).enumerate() {
+            for (double, window) in [(false, [3, 7]), (true, [5, 4]), (at % 2 == 1, [9, 9])] {
+                let (offsets, on) = ((at % 2 == 1).then_some(0.4), Some(double));
+                let tuning = gaussian::Tuning { stream: on, parallel: on, tile: Some(2), mirror: on, path };
+                let case = MapsCase { parameters, double, window, offsets, tuning, ..MapsCase::default() };
+                MapsCase { data: Data::Mixed, leading: vec![3], ..case }.check(level);
             }
         }
     });

@@ -251,7 +251,13 @@ impl<T: Referred> Window<T> {
             Limits { relative, log: log(x, 0.0), least: log(x - off, -fixed), most: log(x + off, fixed) }
         };
         let limits = exponents.iter().zip(&forms).map(limit).collect();
-        Map { samples, numbers: tracked, sin_cos, entries, limits }
+        let mut map = Map { samples, numbers: tracked, sin_cos, entries, limits };
+        let stray: f64 = map.uncertain().map(|at| map.most(at)).sum();
+        for limits in &mut map.limits {
+            limits.relative += stray;
+            limits.least -= stray.ln_1p();
+        }
+        map
     }
 
     /// The gradient where the kernel's entries have the gradients `grad`.
@@ -272,8 +278,7 @@ impl<T: Referred> Window<T> {
         let farthest = (0..grad.len()).map(away).fold(0.0, f64::max);
         let (grad_error, largest) = (sum(&|at| grad[at].error), map.largest());
         // What may count or not: how much, and how much of it from the mean.
-        let uncertain = (0..grad.len()).filter(|&at| map.is_possible(at) && !map.is_normal(at));
-        let stray = uncertain.map(|at| [map.most(at), map.most(at) * away(at)]);
+        let stray = map.uncertain().map(|at| [map.most(at), map.most(at) * away(at)]);
         let [stray, stray_away] = stray.fold([0.0; 2], |[a, b], [c, d]| [a + c, b + d]);
         let mut sums = vec![Bounded::exactly(zero); numbers + 2];
         for (at, (&p, g)) in map.entries.iter().zip(grad).enumerate().filter(|(at, _)| map.is_possible(*at)) {
@@ -311,6 +316,12 @@ impl<T: Referred> Map<T> {
     fn is_possible(&self, at: usize) -> bool {
         let limits = self.limits[at];
         limits.most.max(limits.log + 0.001) >= T::tiny().ln()
+    }
+
+    /// Entries that may be a normal number or none. Where the right value is none of much, as q is the difference of products
+    /// that are rounded by more than it, all others may be less by as much.
+    fn uncertain(&self) -> impl Iterator<Item = usize> {
+        (0..self.entries.len()).filter(|&at| self.is_possible(at) && !self.is_normal(at))
     }
 
     /// The greatest number that the entry may be, if it may be one.
