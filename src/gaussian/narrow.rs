@@ -10,7 +10,7 @@ use super::moments::Middle;
 use super::pull::Moments;
 use crate::element::Element;
 
-/// Values of `q` closer than this part of the sum of the sizes of their terms cannot be told apart.
+/// Values of `q` closer than this part of their sum cannot be told apart: the numbers of a factor are rounded themselves.
 const TIE: f64 = 16.0 * f64::EPSILON;
 
 /// The samples of a grid about an offset, divided by a power of two.
@@ -36,13 +36,19 @@ impl<'a, T: Element> Samples<'a, T> {
     }
 }
 
-/// Both rows of `M z`, and the sums of the sizes of their terms, divided by `2^scale`.
-fn rows(factor: &[([f64; 2], i32); 2], z: [f64; 2], scale: i32) -> ([f64; 2], [f64; 2]) {
-    let terms = factor.map(|(row, e)| (row[0] * z[0], row[1] * z[1], e));
-    (
-        terms.map(|(a, b, e)| ldexp(a + b, e.saturating_sub(scale))),
-        terms.map(|(a, b, e)| ldexp(a.abs() + b.abs(), e.saturating_sub(scale))),
-    )
+/// Both rows of `M z`, divided by `2^scale`.
+fn rows(factor: &[([f64; 2], i32); 2], z: [f64; 2], scale: i32) -> [f64; 2] {
+    factor.map(|(row, e)| ldexp(dot(row, z), e.saturating_sub(scale)))
+}
+
+/// `a . b`, rounded about once, however much of it cancels: along a ridge a long row is 0, and only a short one beside it tells
+/// which sample is nearest.
+fn dot(a: [f64; 2], b: [f64; 2]) -> f64 {
+    let (p, q) = (a[0] * b[0], a[1] * b[1]);
+    let sum = p + q;
+    let of_q = sum - p;
+    let lost = (p - (sum - of_q)) + (q - of_q);
+    sum + (lost + (a[0].mul_add(b[0], -p) + a[1].mul_add(b[1], -q)))
 }
 
 /// Weights `exp(-(q - least q) / 2)` of all samples into `e`, and their sum. Padding is 0.
@@ -59,15 +65,14 @@ pub(super) fn weights<T: Element>(grid: &Grid<T>, factor: [f64; 4], offset: [f64
     let least = |scale: i32| {
         samples
             .positions()
-            .map(|z| rows(&factor, z, scale))
-            .map(|(parts, sizes)| (square(parts), square(sizes)))
-            .fold((f64::INFINITY, 0.0), |least, q| if q.0 < least.0 { q } else { least })
+            .map(|z| square(rows(&factor, z, scale)))
+            .fold(f64::INFINITY, |least, q| if q < least { q } else { least })
     };
     // Where all overflow, the least is brought into range. Whatever is not a tie is then infinitely far from it.
     let (mut scale, mut nearest) = (0, least(0));
-    if nearest.0 == f64::INFINITY {
+    if nearest == f64::INFINITY {
         let size = |z: [f64; 2]| {
-            let parts = factor.map(|(row, e)| (row[0] * z[0] + row[1] * z[1], e));
+            let parts = factor.map(|(row, e)| (dot(row, z), e));
             parts.into_iter().filter(|part| part.0 != 0.0).map(|(part, e)| exponent(part) + e).max().unwrap_or(i32::MIN)
         };
         scale = samples.positions().map(size).min().expect("a grid has samples");
@@ -75,8 +80,8 @@ pub(super) fn weights<T: Element>(grid: &Grid<T>, factor: [f64; 4], offset: [f64
     }
     let mut sum = 0.0;
     for (z, e) in samples.positions().zip(&mut *e) {
-        let (parts, sizes) = rows(&factor, z, scale);
-        let (distance, noise) = (square(parts) - nearest.0, TIE * (square(sizes) + nearest.1));
+        let q = square(rows(&factor, z, scale));
+        let (distance, noise) = (q - nearest, TIE * (q + nearest));
         let weight = if noise.is_finite() && distance <= noise {
             1.0
         } else if scale == 0 {
