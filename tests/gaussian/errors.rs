@@ -1,10 +1,8 @@
 //! Refusals by kernel maps: what they name, and that nothing was written.
 
-mod common;
-
-use common::refusals::{refused, shape_error, untouched, wrong};
-use common::threads;
-use common::values::Value;
+use crate::common::refusals::{refused, shape_error, untouched, wrong};
+use crate::common::threads;
+use crate::common::values::Value;
 use ndarray::{Array1, Array2, Array3, Array4, ArrayD, Ix1, Ix2, Ix3, Ix4, IxDyn, array};
 use pullback::gaussian::{Centre, KernelMaps, Parameters};
 use pullback::{Error, Result};

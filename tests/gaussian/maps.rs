@@ -1,18 +1,16 @@
 //! Kernel maps and their gradients near those of plain loops in twice the precision, whatever the kernels, their numbers, the
 //! window, the strides and the number of threads; the form of training code; differences.
 
-mod common;
-
-use common::gaussian::{as_given, seed};
-use common::levels;
-use common::maps_case::{Data, Grads, Grid, MapsCase, MapsLayout, PARAMETERS, number};
-use common::maps_strategy::{CENTRES, PATHS, SIZES, maps};
-use common::problems::check_random;
-use common::random::Random;
-use common::strides::Strides;
-use common::threads;
-use common::values::Value;
-use common::wide::{Dd, Referred, Wide};
+use crate::common::gaussian::{as_given, seed};
+use crate::common::levels;
+use crate::common::maps_case::{Data, Grads, Grid, MapsCase, MapsLayout, PARAMETERS, number};
+use crate::common::maps_strategy::{CENTRES, PATHS, SIZES, maps};
+use crate::common::problems::check_random;
+use crate::common::random::Random;
+use crate::common::strides::Strides;
+use crate::common::threads;
+use crate::common::values::Value;
+use crate::common::wide::{Dd, Referred, Wide};
 use ndarray::{Array, Array3, ArrayD, Dimension, IxDyn};
 use pullback::Level;
 use pullback::gaussian::{Centre, KernelMaps, Parameters, Tuning};
@@ -353,7 +351,7 @@ fn numbers_of_twice_the_precision() {
 fn references_agree() {
     let m = [0.3, -0.2, 0.1, 0.4];
     let z = Array3::from_shape_fn([9, 9, 2], |(y, x, axis)| [x, y][axis] as f64);
-    let window = common::gaussian::Window::of(Parameters::Factor, &z);
+    let window = crate::common::gaussian::Window::of(Parameters::Factor, &z);
     let map = window.map(&m, None);
     for (found, expected) in map.entries.iter().zip(seed([[m[0], m[1]], [m[2], m[3]]], 9)) {
         assert!((found.to_f64() / expected - 1.0).abs() < 1e-13);
