@@ -20,6 +20,7 @@ use common::weighted_case::WeightedSums;
 use ndarray::{ArrayViewMut, array, s};
 use pullback::Level;
 use pullback::gather::{OutOfRange, Reduction, Tuning};
+use pullback::gaussian::{self, Centre, KernelMaps, Parameters, Path};
 use pullback::kdtree::Builder;
 
 fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
@@ -176,5 +177,49 @@ fn kdtree_interpolate() {
                 InterpolateCase { search, power, eps, channels, ..InterpolateCase::default() }.check(level);
             }
         }
+    });
+}
+
+/// A few kernels in every form, their gradients, and those of offsets.
+#[test]
+fn gaussian_maps() {
+    fn each<T: Value>(level: Level) {
+        let number = |x: f64| T::from_f64(x).unwrap();
+        let paths = [None, Some(Path::Rows), Some(Path::Narrow)];
+        for (k, centre) in [(9, Centre::Middle), (4, Centre::Corner), (7, Centre::At(2.5, 3.25))] {
+            let grad = ndarray::Array3::from_shape_fn((2, k, k), |(i, y, x)| number((3 * i + y * x) as f64 * 0.25));
+            let shapes = array![[2.0, 1.0, 0.5], [0.75, 3.0, -1.0]].mapv(number);
+            let offsets = array![[0.5, -0.25], [0.0, 1.0]].mapv(number);
+            let tuned = |path, on| gaussian::Tuning {
+                stream: Some(on),
+                parallel: Some(on),
+                tile: Some(1),
+                mirror: Some(on),
+                path,
+            };
+            let results = |path, on| {
+                let maps = KernelMaps::<T>::new(k, centre).unwrap().with_parameters(Parameters::Sigmas);
+                let maps = maps.with_level(level).unwrap().with_tuning(tuned(path, on));
+                let gradients = maps.adjoint_at(grad.view(), shapes.view(), offsets.view()).unwrap();
+                [
+                    maps.forward(shapes.view()).unwrap(),
+                    maps.forward_at(shapes.view(), offsets.view()).unwrap(),
+                    maps.adjoint(grad.view(), shapes.view()).unwrap(),
+                    gradients.grad_shapes,
+                    gradients.grad_offsets,
+                ]
+            };
+            let expected = results(Some(Path::Narrow), false);
+            for (path, on) in paths.into_iter().flat_map(|path| [(path, false), (path, true)]) {
+                for (found, expected) in results(path, on).iter().zip(&expected) {
+                    let bound = number(1e3) * T::epsilon();
+                    assert!(found.iter().zip(expected).all(|(&a, &b)| (a - b).abs() <= bound * (b.abs() + T::one())));
+                }
+            }
+        }
+    }
+    levels::each(|level| {
+        each::<f32>(level);
+        each::<f64>(level);
     });
 }

@@ -31,13 +31,15 @@ pub(super) fn moments<T: Element, S: Simd>(
     sums: &mut [Moments],
 ) {
     for ((form, g), sums) in forms.iter().zip(grads.chunks_exact(grid.samples())).zip(sums) {
-        *sums = match (*form, grid.zero) {
+        match (*form, grid.zero) {
             (Form::Plain(coefficients), Some(zero)) if grid.mirrored => {
-                even::<T, S, true>(s, grid, coefficients, g, g[zero], weights)
+                even::<T, S, true>(s, grid, coefficients, g, g[zero], weights, sums);
             }
-            (Form::Plain(coefficients), Some(zero)) => even::<T, S, false>(s, grid, coefficients, g, g[zero], weights),
-            _ => all(s, grid, form, g, weights),
-        };
+            (Form::Plain(coefficients), Some(zero)) => {
+                even::<T, S, false>(s, grid, coefficients, g, g[zero], weights, sums);
+            }
+            _ => *sums = all(s, grid, form, g, weights),
+        }
     }
 }
 
@@ -51,7 +53,8 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
     g: &[T],
     near: T,
     weights: &mut [T],
-) -> Moments {
+    sums: &mut Moments,
+) {
     let n = grid.samples();
     let (zero, center) = (s.splat(T::zero()), s.splat(near));
     let mut rest = zero;
@@ -88,9 +91,8 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
                 some_h[axis] = h.mul_add(product, some_h[axis]);
             }
         }
-        for (sum, some) in of_p.iter_mut().zip(some_p).chain(of_h.iter_mut().zip(some_h)) {
-            *sum = *sum + some;
-        }
+        add(&mut of_p, some_p);
+        add(&mut of_h, some_h);
     }
     let mut left = of_h[3].fold();
     if MIRRORED {
@@ -103,7 +105,11 @@ fn even<T: Element, S: Simd, const MIRRORED: bool>(
     }
     let by = scale.to_f64().expect("a float is an f64");
     let [xx, xy, yy] = corrected(s, [of_h[0], of_h[1], of_h[2]], of_p, left * scale);
-    Moments { x: 0.0, y: 0.0, xx: xx * by, xy: xy * by, yy: yy * by, scale: grid.scale }
+    // Number by number: put together first, they would be read again before they are stored.
+    (sums.x, sums.y, sums.scale) = (0.0, 0.0, grid.scale);
+    sums.xx = xx * by;
+    sums.xy = xy * by;
+    sums.yy = yy * by;
 }
 
 /// The gradients of the vector at sample `i` less `center`, with those of its mirror image.
@@ -160,9 +166,8 @@ fn all<T: Element, S: Simd>(s: S, grid: &Grid<T>, form: &Form<T>, g: &[T], weigh
                 some_h[5] + h,
             ];
         }
-        for (sum, some) in of_p.iter_mut().zip(some_p).chain(of_h.iter_mut().zip(some_h)) {
-            *sum = *sum + some;
-        }
+        add(&mut of_p, some_p);
+        add(&mut of_h, some_h);
     }
     let [own @ .., left] = of_h;
     let [x, y, xx, xy, yy] = corrected(s, own, of_p, left.fold());
@@ -186,6 +191,14 @@ fn largest<T: Element, S: Simd>(s: S, weights: &[T]) -> usize {
         }
     }
     0
+}
+
+/// `sums[k] += some[k]`.
+#[inline(always)]
+fn add<T: Element, V: Vector<T>, const N: usize>(sums: &mut [V; N], some: [V; N]) {
+    for (sum, some) in sums.iter_mut().zip(some) {
+        *sum = *sum + some;
+    }
 }
 
 /// Sums of h, less those of p times what is left of the sum of h.
