@@ -6,7 +6,7 @@
 //! | family | forward | adjoint |
 //! |---|---|---|
 //! | [`gather`] | rows of features at given indices | sums of gradient rows at the rows they came from |
-//! | [`gaussian`] | batches of anisotropic Gaussian kernels, each sample by sample | to what describes the kernels, and to offsets |
+//! | [`gaussian`] | anisotropic Gaussian kernels, each sample by sample; blurs with a kernel a pixel | to what describes kernels, offsets, images |
 //! | [`kdtree`] | exact nearest neighbours, within a radius, in periodic boxes; interpolation | to values, queries and points |
 //!
 //! An operator is a value that holds what is known before the data. It is checked once, reused, and shared between

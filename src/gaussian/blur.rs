@@ -31,12 +31,12 @@ use ndarray::{Array4, ArrayD, ArrayView, ArrayView4, ArrayViewMut, ArrayViewMut4
 ///
 /// # Precision
 ///
-/// With `u` = 2^-24 for `f32` and 2^-53 for `f64`, every result is within `(E + (2 kw + kh + 4) u) * sum over j of p[j] |image[j]|`
-/// of the right value, to first order, where `E` is the largest bound of an entry of [`KernelMaps`](super::KernelMaps). For a weight
-/// is off by no more than an entry is; its product with a pixel is added to fewer than 2 kw others, those of its row and of the
-/// opposite one, and that sum to fewer than kh others; the sum of the weights, which are all positive, is rounded as often at
-/// most, and the quotient twice. Results are the same bits for every number of threads, and the same at [`Level::V3`] and
-/// [`Level::V4`]; [`Level::Base`] rounds products before they are added.
+/// With `u` = 2^-24 for `f32` and 2^-53 for `f64`, every result is within
+/// `(E + (3 kw + 2 kh + 4) u) * sum over j of p[j] |image[j]|` of the right value, to first order, where `E` is the largest bound of
+/// an entry of [`KernelMaps`](super::KernelMaps). For a weight is off by no more than an entry is; its product with a pixel is added
+/// to fewer than 2 kw others, those of its row and of the opposite one, and that sum to fewer than kh others; the sum of the weights,
+/// which are all positive, is rounded kw and kh times at most, and the quotient twice. Results are the same bits for every number of
+/// threads, and the same at [`Level::V3`] and [`Level::V4`]; [`Level::Base`] rounds products before they are added.
 ///
 /// # Gradients
 ///

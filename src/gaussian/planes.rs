@@ -43,7 +43,7 @@ impl Layout {
     }
 }
 
-/// Cells of work of one task, a cell of work being a sample of a kernel of which one in [`CELL`] is computed a nanosecond or so.
+/// Samples of kernels that one task computes, at least: tens of microseconds.
 const TILE: usize = 1 << 17;
 
 /// What copying a cell costs, in samples of kernels.
@@ -68,7 +68,7 @@ impl Sharing {
         }
     }
 
-    /// Runs `work` once a row of planes, with the row's number and its cells.
+    /// Runs `fill` once a row of planes, with the row's number and its cells.
     pub(super) fn rows<T: Real>(
         self,
         planes: &mut [T],
@@ -86,7 +86,7 @@ impl Sharing {
         });
     }
 
-    /// Runs `work` once a tile of rows of planes, with the number of its first row and its cells, which hold their values.
+    /// Runs `fill` once a tile of rows of planes, with the number of its first row and its cells, which hold their values.
     pub(super) fn tiles<T: Real>(self, planes: &mut [T], cut: &Cut, fill: impl Fn(usize, &mut [T]) + Sync) {
         let rows = planes.len() / cut.width;
         if rows == 0 {

@@ -29,8 +29,8 @@ use ndarray::{Array4, ArrayView, ArrayView4, ArrayViewMut, ArrayViewMut4, Dimens
 ///
 /// Kernels are never built. Every pixel of `y` is added up by one owner, in an order that depends on sizes alone: nothing is
 /// locked. Memory, strides, levels and threads are as for a [`Blur`](super::Blur), and so are errors: a sum over the pixels that
-/// reach a place is within `(largest bound of an entry + (3 kw + 2 kh + 8) u + n u) * sum of p |x|`, where the border rule adds n
-/// columns and rows at the place, 1 or 2 but for [`Border::Edge`] and windows larger than the image.
+/// reach a place is within `(E + (2 kw + 2 kh + 4 + n) u) * sum of p |x|`, to first order, where the border rule adds up n rows
+/// and columns at the place: few but for [`Border::Edge`] and windows larger than the image.
 ///
 /// # Examples
 ///
