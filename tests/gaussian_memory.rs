@@ -1,10 +1,10 @@
-//! How much memory kernel maps and their adjoints take: nothing that grows with pixels times samples but what is returned.
+//! How much memory kernel maps, blurs and their adjoints take: nothing that grows with pixels times samples but what is returned.
 
 #![allow(unsafe_code, reason = "an allocator that counts is one")]
 
 use ndarray::{Array3, Array4, ArrayD};
-use pullback::gaussian::{Centre, KernelMaps, Parameters};
-use std::alloc::{GlobalAlloc, Layout, System};
+use pullback::gaussian::{Blur, Border, Centre, KernelMaps, Layout, Parameters, Scatter};
+use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// Bytes in use, and the most there were since [`peak_of`] began.
@@ -15,13 +15,13 @@ struct Counting;
 
 // SAFETY: every call is passed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+    unsafe fn alloc(&self, layout: Block) -> *mut u8 {
         PEAK.fetch_max(USED.fetch_add(layout.size(), SeqCst) + layout.size(), SeqCst);
         // SAFETY: the caller keeps the contract of `alloc`, which is this one.
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Block) {
         USED.fetch_sub(layout.size(), SeqCst);
         // SAFETY: `pointer` came from `System.alloc` with this layout, by the caller's contract.
         unsafe { System.dealloc(pointer, layout) }
@@ -84,4 +84,26 @@ fn nothing_grows_with_pixels_times_samples() {
     let (_, adjoint) = peak_of(|| maps.adjoint(grads.view(), sigmas.view()).expect("good kernels"));
     assert!(adjoint <= 2 * of_shapes + FIXED, "the adjoint of sigmas took {adjoint} bytes for {of_shapes}");
     drop(grads);
+
+    let shapes = shapes.into_shape_with_order([1, SIDE, SIDE, 2, 2]).expect("one batch more");
+    for (layout, border) in [(Layout::ChannelsLast, Border::Reflect), (Layout::ChannelsFirst, Border::Constant(1.0))] {
+        let size = if layout == Layout::ChannelsFirst { [1, 3, SIDE, SIDE] } else { [1, SIDE, SIDE, 3] };
+        let image = Array4::from_shape_fn(size, |(_, a, b, c)| (a * 5 + b * 3 + c) as f32 % 7.0);
+        let all = size_of_val(image.as_slice().expect("standard layout")) + of_shapes;
+        let blur = Blur::<f32>::new(K, Centre::Middle, border, 1).expect("good numbers").with_layout(layout);
+        let scatter = Scatter::<f32>::new(K, Centre::Middle, border, 1).expect("good numbers").with_layout(layout);
+        let limit = 4 * all + FIXED;
+        let check = |what: &str, bytes: usize| assert!(bytes <= limit, "{what} took {bytes} bytes for {all}");
+        let (y, bytes) = peak_of(|| blur.forward(image.view(), shapes.view()).expect("good kernels"));
+        check("a blur", bytes);
+        let (found, bytes) = peak_of(|| blur.adjoint(y.view(), image.view(), shapes.view()).expect("good kernels"));
+        check("the adjoint of a blur", bytes);
+        assert!(found.grad_shapes.iter().any(|g| *g != 0.0));
+        let (_, bytes) = peak_of(|| blur.adjoint_image(y.view(), shapes.view(), [SIDE, SIDE]).expect("good kernels"));
+        check("the transpose of a blur", bytes);
+        let (y, bytes) = peak_of(|| scatter.forward(image.view(), shapes.view(), [SIDE, SIDE]).expect("good kernels"));
+        check("a scatter", bytes);
+        let (_, bytes) = peak_of(|| scatter.adjoint(y.view(), image.view(), shapes.view()).expect("good kernels"));
+        check("the adjoint of a scatter", bytes);
+    }
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::adjoint_case::{AdjointCase, Named};
+use common::blur_case::{BORDERS, BlurCase};
 use common::cells::assert_cells;
 use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::interpolate_case::InterpolateCase;
@@ -193,6 +194,18 @@ fn gaussian_maps() {
                 let case = MapsCase { parameters, double, window, offsets, tuning, ..MapsCase::default() };
                 MapsCase { data: Data::Mixed, leading: vec![3], ..case }.check(level);
             }
+        }
+    });
+}
+
+/// Blurs and scatters, with windows that reach over every border.
+#[test]
+fn gaussian_blur() {
+    levels::each(|level| {
+        for (at, border) in BORDERS.into_iter().enumerate() {
+            let (double, channels_first, stride) = (at % 2 == 1, at % 3 == 1, 1 + at % 2);
+            let case = BlurCase { border, double, channels_first, stride, image: [1, 4, 5, 3], ..BlurCase::default() };
+            BlurCase { window: [3, 9], parameters: PARAMETERS[at % 5], ..case }.check(level);
         }
     });
 }

@@ -1,7 +1,8 @@
-//! Gaussian kernels and their gradients against plain loops in twice the precision, on problems that the fuzzer makes up.
+//! Gaussian kernels, blurs and their gradients against plain loops in twice the precision, on problems that the fuzzer makes up.
 #![no_main]
 
 use arbitrary::Arbitrary;
+use common::blur_case::{BORDERS, BlurCase, BlurLayout};
 use common::maps_case::{Data, Grads, Grid, MapsCase, MapsLayout, PARAMETERS, check_kernel};
 use common::strides::Strides;
 use common::threads;
@@ -13,6 +14,8 @@ use pullback::gaussian::{Centre, Path, Tuning};
 #[allow(dead_code)]
 #[path = "../../tests/common"]
 mod common {
+    pub mod blur_case;
+    pub mod blurring;
     pub mod cells;
     pub mod gaussian;
     pub mod maps_case;
@@ -27,7 +30,7 @@ mod common {
 #[derive(Arbitrary, Debug)]
 struct Input {
     level: u8,
-    /// Maps of drawn kernels, or a kernel of the very numbers.
+    /// Maps of drawn kernels, a kernel of the very numbers, or a blur.
     family: u8,
     double: bool,
     window: [u8; 2],
@@ -37,7 +40,7 @@ struct Input {
     data: u8,
     grads: u8,
     moved: bool,
-    /// The number of leading axes, and these.
+    /// The number of leading axes, and these; those of an image.
     sizes: [u8; 4],
     tuning: [Option<bool>; 3],
     path: u8,
@@ -47,6 +50,9 @@ struct Input {
     seed: u64,
     numbers: [f32; 4],
     offset: [i16; 2],
+    border: u8,
+    stride: u8,
+    channels_first: bool,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -114,6 +120,25 @@ impl Input {
         }
     }
 
+    fn blur(&self) -> BlurCase {
+        let [batches, height, width, channels] = self.sizes.map(usize::from);
+        let [image, shapes, grad, first, second] = [0, 1, 2, 3, 4].map(|at: usize| self.layouts[at].strides());
+        BlurCase {
+            image: [batches % 3, height % 9, width % 20, channels % 6],
+            window: self.window(12),
+            centre: self.centre(),
+            border: one_of(&BORDERS, self.border),
+            stride: usize::from(self.stride % 5) + 1,
+            parameters: one_of(&PARAMETERS, self.parameters),
+            data: one_of(&Data::ALL, self.data),
+            channels_first: self.channels_first,
+            double: self.double,
+            layout: BlurLayout { image, shapes, grad, first, second },
+            threads: one_of(&threads::COUNTS, self.threads),
+            seed: self.seed,
+        }
+    }
+
     /// A kernel of any numbers: subnormal, huge, not finite, not positive.
     fn kernel(&self) {
         let case = MapsCase { grid: Grid::Centre(self.centre()), double: false, ..self.maps() };
@@ -128,8 +153,9 @@ impl Input {
 }
 
 fuzz_target!(|input: Input| {
-    match input.family % 2 {
+    match input.family % 3 {
         0 => input.maps().check(input.level()),
-        _ => input.kernel(),
+        1 => input.kernel(),
+        _ => input.blur().check(input.level()),
     }
 });

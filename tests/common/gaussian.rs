@@ -262,6 +262,15 @@ impl<T: Referred> Window<T> {
 
     /// The gradient where the kernel's entries have the gradients `grad`.
     pub fn gradient(&self, map: &Map<T>, grad: &[Bounded<T::Wide>]) -> Gradient<T::Wide> {
+        self.gradient_rounded(map, grad, false)
+    }
+
+    /// [`Window::gradient`] of sums of the gradients less that of the window's first sample, which may be far from the mean.
+    pub fn gradient_from_first(&self, map: &Map<T>, grad: &[Bounded<T::Wide>]) -> Gradient<T::Wide> {
+        self.gradient_rounded(map, grad, true)
+    }
+
+    fn gradient_rounded(&self, map: &Map<T>, grad: &[Bounded<T::Wide>], from_first: bool) -> Gradient<T::Wide> {
         let form = Form { parameters: self.parameters, numbers: &map.numbers, sin_cos: map.sin_cos };
         let (zero, numbers) = (T::Wide::zero(), map.numbers.len());
         // That of a number more is no other, and this one is exactly 0 where they are all the same.
@@ -276,6 +285,7 @@ impl<T: Referred> Window<T> {
         let away = |at: usize| (shifted[at] - mean).to_f64().abs();
         let spread = sum(&away);
         let farthest = (0..grad.len()).map(away).fold(0.0, f64::max);
+        let lost = if from_first { away(0) } else { T::unit() * farthest };
         let (grad_error, largest) = (sum(&|at| grad[at].error), map.largest());
         // What may count or not: how much, and how much of it from the mean.
         let stray = map.uncertain().map(|at| [map.most(at), map.most(at) * away(at)]);
@@ -287,7 +297,7 @@ impl<T: Referred> Window<T> {
             let weight = if map.is_normal(at) {
                 p.to_f64()
                     * ((largest + 64.0 * T::unit() + stray) * (away(at) + spread)
-                        + 64.0 * T::unit() * T::unit() * farthest
+                        + 64.0 * T::unit() * lost
                         + g.error
                         + grad_error
                         + stray_away)

@@ -5,6 +5,8 @@
 
 pub mod adjoint_case;
 pub mod adjoint_strategy;
+pub mod blur_case;
+pub mod blurring;
 pub mod cells;
 pub mod cloud;
 pub mod distance_gradients;
