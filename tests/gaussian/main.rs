@@ -3,6 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blur;
+mod blur_errors;
+mod blur_regressions;
 mod errors;
 mod maps;
 mod regressions;
