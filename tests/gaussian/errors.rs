@@ -232,12 +232,12 @@ fn kernels_that_are_none() {
         (
             Parameters::Precision,
             &[[-1.0, 0.0, 1.0], [1.0, 0.0, -1e-45], [1.0, 1.5, 2.0], [0.0, 1e-30, 1.0], [-1.0, 0.0, -1.0]],
-            "",
+            "a c >= b^2",
         ),
         (
             Parameters::Covariance,
             &[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-2.0, 0.0, -2.0], [1.0, -2.0, 3.0]],
-            "",
+            "xx yy > xy^2",
         ),
     ];
     for (parameters, bad, words) in bad {
