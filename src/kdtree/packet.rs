@@ -212,6 +212,7 @@ fn visit<T: Element, S: Simd, A: Dims, const N: usize>(
             near[point] = key;
             found |= u32::from(key.le(worst).bits() != 0) << point;
         }
+        // Slots behind the last point lose every comparison, but a mapped file can change.
         found &= (1 << CHUNK.min(points - first)) - 1;
         changed |= found != 0;
         while found != 0 {
