@@ -62,8 +62,9 @@ impl<T: Real> KernelMaps<T> {
     /// The gradient of [`KernelMaps::forward`] at `shapes` (..., 2, 2) or (..., 3) for the gradient `grad_maps` (..., kh, kw): a
     /// new array shaped as `shapes`. O(kernels x kh kw).
     ///
-    /// The gradient of `M` is within (the largest bound of an entry + 64 u) `|M| sum p |g - s| |z z^T|`. Where a gradient is not
-    /// finite, that of its kernel is not either.
+    /// The gradient of `M` is within (the largest bound of an entry + 64 u) `|M| sum p (|g - s| + D) |z z^T|` with
+    /// `D = sum p |g - s|`, since `s` is rounded too, and `u^2` of the largest `|g - s|` where a kernel is nearly one sample.
+    /// Where a gradient is not finite, that of its kernel is not either.
     ///
     /// # Errors
     ///

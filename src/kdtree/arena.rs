@@ -155,6 +155,9 @@ pub(super) trait Dims: Copy {
     type Axes<V: Copy>: AsRef<[V]> + AsMut<[V]> + Copy;
     fn count(self) -> usize;
     fn all<V: Copy>(self, value: V) -> Self::Axes<V>;
+
+    /// Gaps, one an axis and at least 0, with that on `axis` raised to another lower bound of the same distance.
+    fn raised<T: Element>(self, gaps: Self::Axes<T>, axis: usize, gap: T) -> Self::Axes<T>;
 }
 
 #[derive(Clone, Copy)]
@@ -169,6 +172,15 @@ impl<const D: usize> Dims for Fixed<D> {
     #[inline(always)]
     fn all<V: Copy>(self, value: V) -> [V; D] {
         [value; D]
+    }
+    /// All are computed: a store to one would keep a load of all that comes just after it waiting.
+    #[inline(always)]
+    fn raised<T: Element>(self, mut gaps: [T; D], axis: usize, gap: T) -> [T; D] {
+        for (other, known) in gaps.iter_mut().enumerate() {
+            let gap = if other == axis { gap } else { T::zero() };
+            *known = if gap > *known { gap } else { *known };
+        }
+        gaps
     }
 }
 
@@ -185,18 +197,12 @@ impl Dims for Counted {
     fn all<V: Copy>(self, value: V) -> [V; MAX_DIMS] {
         [value; MAX_DIMS]
     }
-}
-
-/// Gaps, one an axis and at least 0, with that on `axis` raised to another lower bound of the same distance.
-///
-/// All are computed: a store to one would keep a load of all that comes just after it waiting.
-#[inline(always)]
-pub(super) fn raised<T: Element, A: Dims>(dims: A, mut gaps: A::Axes<T>, axis: usize, gap: T) -> A::Axes<T> {
-    for (other, known) in gaps.as_mut()[..dims.count()].iter_mut().enumerate() {
-        let gap = if other == axis { gap } else { T::zero() };
+    #[inline(always)]
+    fn raised<T: Element>(self, mut gaps: [T; MAX_DIMS], axis: usize, gap: T) -> [T; MAX_DIMS] {
+        let known = &mut gaps[axis];
         *known = if gap > *known { gap } else { *known };
+        gaps
     }
-    gaps
 }
 
 /// Runs a kernel with its number of axes as a type: `dims!(d, |dims| kernel(dims))`.

@@ -4,7 +4,7 @@
 //! subtrees are left out by the packet's bounding box, leaves by the lanes' own bounds, and every point is compared with
 //! all lanes at once. Lists are kept sorted by (key, row number) in all lanes without a branch.
 
-use super::arena::{Dims, Node, View, raised};
+use super::arena::{Dims, Node, View};
 use super::kernels::Tile;
 use super::metric::{L2, key, keys};
 use super::walk::{Stack, halves};
@@ -137,8 +137,8 @@ fn search<T: Element, S: Simd, A: Dims, const N: usize>(
             let right_is_near = to_left > to_right;
             let (mut near, mut far) = (left.or(right_is_near, right), right.or(right_is_near, left));
             let gaps = subtree.cell;
-            near.cell = raised(dims, gaps, axis, select_unpredictable(right_is_near, to_right, to_left));
-            far.cell = raised(dims, gaps, axis, select_unpredictable(right_is_near, to_left, to_right));
+            near.cell = dims.raised(gaps, axis, select_unpredictable(right_is_near, to_right, to_left));
+            far.cell = dims.raised(gaps, axis, select_unpredictable(right_is_near, to_left, to_right));
             far.bound = key(L2, &far.cell.as_ref()[..dims.count()]);
             if far.bound <= worst {
                 stack.push(far);

@@ -6,7 +6,7 @@
 //! `|q - p|`, by the same operations. Those are monotone, rounding included, so no point is nearer than its subtree's
 //! bound. An open axis of such a box has `L = +inf`, which is never the smaller way.
 
-use super::arena::{Dims, Node, View, raised};
+use super::arena::{Dims, Node, View};
 use super::metric::{Norm, key, magnitudes};
 use super::walk::{Halves, Subtree, halves};
 use crate::element::Element;
@@ -83,7 +83,7 @@ impl<T: Element> Space<T> for Open {
         let (left, right) = halves(subtree);
         let right_is_near = gap >= T::zero();
         let (near, mut far) = (left.or(right_is_near, right), right.or(right_is_near, left));
-        far.cell = raised(dims, subtree.cell, axis, gap.abs());
+        far.cell = dims.raised(subtree.cell, axis, gap.abs());
         far.bound = key(norm, &far.cell.as_ref()[..dims.count()]);
         (near, far)
     }
