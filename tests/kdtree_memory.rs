@@ -1,47 +1,15 @@
 //! How much memory a tree and a search of its points take.
 
-#![allow(unsafe_code, reason = "an allocator that counts is one")]
-
 mod common;
 
 use common::cloud::Cloud;
+use common::counting::{Counting, peak_of};
 use common::random::Random;
 use ndarray::{Array1, Array2};
 use pullback::kdtree::{KdTree, KdTreeDyn};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-
-/// Bytes in use, and the most there were since [`peak_of`] began.
-static USED: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(USED.fetch_add(layout.size(), SeqCst) + layout.size(), SeqCst);
-        // SAFETY: the caller keeps the contract of `alloc`, which is this one.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: `pointer` came from `System.alloc` with this layout, by the caller's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// The most bytes in use while `work` ran beyond those at its beginning.
-fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
-    let before = USED.load(SeqCst);
-    PEAK.store(before, SeqCst);
-    let result = work();
-    (result, PEAK.load(SeqCst) - before)
-}
 
 /// What does not grow with the points: alignment of outputs, and the lists and stacks of a thread.
 const FIXED: usize = 256 << 10;

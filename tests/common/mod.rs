@@ -9,6 +9,7 @@ pub mod blur_case;
 pub mod blurring;
 pub mod cells;
 pub mod cloud;
+pub mod counting;
 pub mod distance_gradients;
 pub mod files;
 pub mod gather;
