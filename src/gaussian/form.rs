@@ -1,9 +1,9 @@
 //! The form in which one kernel is computed: the least work that is right for it.
 
-use super::exact::ldexp;
 use super::grid::Grid;
 use super::shape::Parameters;
 use crate::element::Element;
+use crate::exponent::ldexp;
 use std::f64::consts::LOG2_E;
 
 /// A kernel as its inner loop takes it. Positions are those of the tables.

@@ -1,8 +1,8 @@
 //! Where the samples of a kernel lie, and the tables that its inner loops read.
 
-use super::exact::{exponent, ldexp};
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::exponent::{exponent, ldexp};
 use crate::layout::elements;
 use ndarray::{Array3, ArrayView3};
 

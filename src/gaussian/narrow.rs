@@ -4,11 +4,12 @@
 //! another, with each number's power of two kept apart, so that nothing overflows but what is infinitely far from the
 //! least. Samples whose `q` differ by less than its rounding are a tie and get equal weights.
 
-use super::exact::{exponent, ldexp, normalized};
+use super::exact::normalized;
 use super::grid::Grid;
 use super::moments::Middle;
 use super::pull::Moments;
 use crate::element::Element;
+use crate::exponent::{exponent, ldexp};
 
 /// Values of `q` closer than this part of their sum cannot be told apart: the numbers of a factor are rounded themselves.
 const TIE: f64 = 16.0 * f64::EPSILON;

@@ -1,7 +1,8 @@
 //! From sums over the samples of a kernel back to the numbers that describe it.
 
-use super::exact::{ldexp, normalized};
+use super::exact::normalized;
 use super::shape::Parameters;
+use crate::exponent::ldexp;
 
 /// Sums over the samples of a kernel `p` with the gradient `g`: with `s = sum p g` and `h = p (g - s)`, `x = sum h x` and so
 /// on, of positions divided by `2^scale`.

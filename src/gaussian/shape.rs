@@ -1,8 +1,9 @@
 //! What the numbers are that describe a kernel: they are checked, and made into a factor or a precision.
 
-use super::exact::{determinant, ldexp};
+use super::exact::determinant;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::exponent::{exponent, ldexp};
 use crate::layout::dense;
 use ndarray::{ArrayView, Dimension};
 use rayon::prelude::*;
@@ -185,7 +186,7 @@ fn rotated(inverse: [f64; 2], theta: f64) -> [f64; 4] {
 
 /// The quotient of a number `x * 2^e` by another.
 fn over((x, e): (f64, i32), divisor: f64) -> f64 {
-    let by = super::exact::exponent(divisor);
+    let by = exponent(divisor);
     ldexp(x / ldexp(divisor, -by), e - by)
 }
 
