@@ -49,7 +49,9 @@ mod simd;
 pub mod gather;
 pub mod gaussian;
 pub mod kdtree;
+pub mod mipmap;
 
+pub use bitvec;
 pub use element::Element;
 pub use error::{Error, FileFault, Result};
 pub use ndarray;
@@ -59,7 +61,7 @@ pub use simd::Level;
 ///
 /// Its supertraits are the families' kernels. They are compiled once, in this crate, so that an unoptimised program that
 /// uses them runs them at full speed.
-pub trait Real: Element + gather::Kernels + gaussian::Kernels + kdtree::Calls {}
+pub trait Real: Element + gather::Kernels + gaussian::Kernels + kdtree::Calls + mipmap::Kernels {}
 impl Real for f32 {}
 impl Real for f64 {}
 
