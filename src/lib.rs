@@ -42,6 +42,7 @@
 mod buffer;
 mod element;
 mod error;
+mod file;
 mod layout;
 mod parallel;
 mod simd;

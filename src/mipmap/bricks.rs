@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::layout::elements;
 use ndarray::Array1;
+use rayon::prelude::*;
 
 /// A cell, its index on each axis.
 pub(super) type Cell = [usize; 3];
@@ -191,6 +192,15 @@ impl Bricks {
     #[inline(always)]
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.words.as_slice_mut().expect("words in a row")
+    }
+
+    /// The first brick with a bit that is no cell.
+    pub fn first_outside(&self) -> Option<Cell> {
+        let (frame, [_, y, z]) = (&self.frame, self.frame.grid);
+        let ends = |brick: Cell| (0..3).any(|axis| brick[axis] + 1 == frame.grid[axis]);
+        let brick = |at: usize| [at / (y * z), at / z % y, at % z];
+        let outside = |&at: &usize| ends(brick(at)) && self.words()[at] & !frame.inside(brick(at)) != 0;
+        (0..frame.words()).into_par_iter().with_min_len(1 << 12).find_first(outside).map(brick)
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! Occupancy grids of a bit a cell with every coarser level, rays and boxes through them.
+//! Occupancy grids of a bit a cell with every coarser level, rays and boxes through them; pyramids of numbers.
 //!
 //! | type | what it is |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | [`Pyramid`] | a grid and its coarser levels: boxes, changes, set operations, neighbours, rays |
 //! | [`PyramidBuilder`] | a pyramid from slabs, or at a chosen level of instructions |
 //! | [`LevelView`] | one level, to look at and to export |
+//! | [`MaxPyramid`], [`MeanPyramid`], [`SumPyramid`] | every coarser level of an array of numbers, and the gradient of the finest |
 //!
 //! All results are the same bits at every level of instructions and for every number of threads: those of the loops that the
 //! documentation describes.
@@ -26,34 +27,48 @@
 //! `bricks` knows what a word holds. Arrays come in as a `source`, which packs rows of bits in `pack` and `nonzero`; `cut` makes
 //! bricks of rows, and the words of a grid are the source of the grid above it. `occupancy`, `pyramid`, `builder` and `level_view` are
 //! what users see; `query`, `update` and `morphology` are methods of a pyramid. `ray` is the geometry of the walk over cells, `march`
-//! skips what is empty, `cast` has the operators.
+//! skips what is empty, `cast` has the operators. `saved` is the format of files.
+//!
+//! Pyramids of numbers are `maxima`, `sums` and `means`; `climb` takes planes up and down the levels, and `windows` has the inner
+//! loops.
 
 mod bricks;
 mod builder;
 mod cast;
+mod climb;
 mod cut;
 #[cfg(test)]
 mod dense;
 mod level_view;
 mod march;
+mod maxima;
+mod means;
 mod morphology;
 mod nonzero;
+#[cfg(test)]
+mod numbers;
 mod occupancy;
 mod pack;
 mod pyramid;
 mod query;
 mod ray;
+mod saved;
 mod source;
+mod sums;
 mod tuning;
 mod update;
+mod windows;
 
 pub use builder::PyramidBuilder;
 pub use cast::{Cells, Hits, Interval, Intervals, Visit};
 pub use level_view::{LevelView, Value};
+pub use maxima::{MaxLevels, MaxPyramid};
+pub use means::MeanPyramid;
 pub use morphology::Neighbours;
 pub use nonzero::Voxel;
 pub use occupancy::Occupancy;
 pub(crate) use pack::Kernels;
 pub use pyramid::{Mapping, Pyramid, full_levels};
+pub use sums::SumPyramid;
 #[doc(hidden)]
 pub use tuning::Tuning;

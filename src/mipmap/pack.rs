@@ -1,10 +1,11 @@
 //! The inner loops that turn numbers into bits: rows of 64-bit words, the first cell lowest.
 
+use super::windows;
 use crate::element::Element;
 use crate::simd::{Level, Mask, Simd, Vector, at};
 
-/// The kernels that compare with a threshold, compiled here once for `f32` and `f64`.
-pub trait Kernels: Sized {
+/// The kernels of this family for `f32` and `f64`, those that compare with a threshold compiled here.
+pub trait Kernels: windows::Kernels {
     /// Whether each number of each row of `width` is above `threshold`, into as many words a row as it needs.
     #[doc(hidden)]
     fn pack_above(level: Level, rows: &[Self], width: usize, threshold: Self, out: &mut [u64]);

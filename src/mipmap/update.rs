@@ -102,7 +102,7 @@ impl Pyramid {
     /// # Ok::<(), pullback::Error>(())
     /// ```
     pub fn update<T: Real>(&mut self, lo: [usize; 3], array: ArrayView3<'_, T>, threshold: T) -> Result<()> {
-        self.write(lo, &Above { array, threshold })
+        self.replace(lo, &Above { array, threshold })
     }
 
     /// [`Pyramid::update`] from an array that is occupied where it is not 0.
@@ -111,7 +111,7 @@ impl Pyramid {
     ///
     /// As [`Pyramid::update`].
     pub fn update_nonzero<V: Voxel>(&mut self, lo: [usize; 3], array: ArrayView3<'_, V>) -> Result<()> {
-        self.write(lo, &Nonzero { array })
+        self.replace(lo, &Nonzero { array })
     }
 
     /// [`Pyramid::update`] from packed rows of a box of `shape`, as in [`Pyramid::from_bits`].
@@ -121,10 +121,10 @@ impl Pyramid {
     /// As [`Pyramid::update`], and [`Error::Shape`] where there are more or fewer bits.
     pub fn update_bits(&mut self, lo: [usize; 3], rows: &BitSlice<u64, Lsb0>, shape: [usize; 3]) -> Result<()> {
         let bits = Bits::new(rows, shape)?;
-        self.write(lo, &bits)
+        self.replace(lo, &bits)
     }
 
-    fn write(&mut self, lo: Cell, source: &impl Source) -> Result<()> {
+    fn replace(&mut self, lo: Cell, source: &impl Source) -> Result<()> {
         let shape = source.shape();
         let hi = [0, 1, 2].map(|axis| lo[axis].saturating_add(shape[axis]));
         if check_box(lo, hi, self.shape())? {
