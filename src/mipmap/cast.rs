@@ -214,12 +214,9 @@ impl Pyramid {
 
     /// In cell units.
     fn ray(&self, origin: [f64; 3], direction: [f64; 3], t_max: f64) -> Ray {
-        let Some(mapping) = self.mapping else { return Ray { origin, direction, t_max } };
-        Ray {
-            origin: [0, 1, 2].map(|axis| (origin[axis] - mapping.origin[axis]) / mapping.voxel),
-            direction: direction.map(|x| x / mapping.voxel),
-            t_max,
-        }
+        let Some(mapping) = self.mapping else { return Ray::new(origin, direction, t_max) };
+        let origin = [0, 1, 2].map(|axis| (origin[axis] - mapping.origin[axis]) / mapping.voxel);
+        Ray::new(origin, direction.map(|x| x / mapping.voxel), t_max)
     }
 
     /// The rays of arrays, which are checked.

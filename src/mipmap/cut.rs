@@ -26,18 +26,23 @@ const TOGETHER: usize = 8;
 
 /// The kernel of this file, which has no type but that of its words.
 pub trait Kernels: Sized {
-    /// Cuts `rows` rows of bricks from `packed`: the planes of a slab, each of the rows that the bricks hold.
+    /// Cuts `rows` rows of bricks of 4 x 4 x 4 from `packed`: the planes of a slab, each of the rows that the bricks hold.
     #[doc(hidden)]
     fn cut(level: Level, frame: &Frame, packed: &[Self], rows: usize, tile: &mut Tile<'_, Self>);
 }
 
 impl Kernels for u64 {
     fn cut(level: Level, frame: &Frame, packed: &[u64], rows: usize, tile: &mut Tile<'_, u64>) {
-        if frame.is_cubic() {
-            at!(level, |s| cubes(s, frame, packed, rows, tile));
-        } else {
-            blocks(frame, packed, rows, tile);
-        }
+        at!(level, |s| cubes(s, frame, packed, rows, tile));
+    }
+}
+
+/// [`Kernels::cut`] for bricks of any shape.
+fn cut(level: Level, frame: &Frame, packed: &[u64], rows: usize, tile: &mut Tile<'_, u64>) {
+    if frame.is_cubic() {
+        u64::cut(level, frame, packed, rows, tile);
+    } else {
+        blocks(frame, packed, rows, tile);
     }
 }
 
@@ -146,20 +151,20 @@ pub(super) fn fill(source: &impl Source, frame: &Frame, level: Level, tuning: Tu
     let [a, b, _] = frame.log;
     let [slabs, height, width] = frame.grid;
     let words = frame.row_words() << (a + b);
-    let cut = Cut {
+    let tiles = Cut {
         group: height,
         tile: (tuning.task.unwrap_or(SCRATCH) / words).clamp(1, height),
         width,
         parallel: tuning.parallel.unwrap_or(source.bytes() >= PARALLEL_BYTES),
     };
-    for_each_tile(out, slabs * height, &cut, &|slab, rows, tile| {
+    for_each_tile(out, slabs * height, &tiles, &|slab, rows, tile| {
         let mut packed = vec![0u64; words * rows.len()];
         let lines = rows.start << b..frame.shape[1].min(rows.end << b);
         let planes = slab << a..frame.shape[0].min((slab + 1) << a);
         for (x, plane) in planes.zip(packed.chunks_exact_mut((words * rows.len()) >> a)) {
             source.pack(level, x, lines.clone(), &mut plane[..lines.len() * frame.row_words()]);
         }
-        u64::cut(level, frame, &packed, rows.len(), tile);
+        cut(level, frame, &packed, rows.len(), tile);
     })
 }
 
@@ -177,16 +182,16 @@ pub(super) fn slab(frame: &Frame, packed: &[u64], level: Level, parallel: bool, 
     let [_, height, width] = frame.grid;
     let words = frame.row_words();
     let rows = (SCRATCH / (words << (a + b))).clamp(1, height);
-    let cut = Cut { group: height, tile: rows, width, parallel };
+    let tiles = Cut { group: height, tile: rows, width, parallel };
     let plane = words * frame.shape[1];
     let out = Output::array(ArrayViewMut1::from(out), Start::Zero);
-    let _ = for_each_tile(out, height, &cut, &|_, rows: Range<usize>, tile| {
+    let _ = for_each_tile(out, height, &tiles, &|_, rows: Range<usize>, tile| {
         let mut part = vec![0u64; (words * rows.len()) << (a + b)];
         let lines = rows.start << b..frame.shape[1].min(rows.end << b);
         for (part, plane) in part.chunks_exact_mut((words * rows.len()) << b).zip(packed.chunks_exact(plane)) {
             part[..lines.len() * words].copy_from_slice(&plane[lines.start * words..lines.end * words]);
         }
-        u64::cut(level, frame, &part, rows.len(), tile);
+        cut(level, frame, &part, rows.len(), tile);
     });
 }
 
@@ -239,7 +244,7 @@ fn write_slab(
     }
     let mut fresh = vec![0u64; rows * width];
     let _ = Output::array(ArrayViewMut1::from(&mut fresh[..]), Start::Zero)
-        .write(|tile| u64::cut(level, &own, &packed, rows, tile));
+        .write(|tile| cut(level, &own, &packed, rows, tile));
 
     // Bricks that the box fills, or as much of them as there is, are copied.
     let whole = |axis: usize, brick: usize| {

@@ -12,6 +12,8 @@ pub(super) struct Ray {
     pub origin: [f64; 3],
     pub direction: [f64; 3],
     pub t_max: f64,
+    /// The largest t of a step of each axis; NaN where there is no step.
+    pub limits: [f64; 3],
 }
 
 /// A cell that is perhaps outside.
@@ -21,15 +23,28 @@ pub(super) type Place = [i64; 3];
 pub(super) type Event = (f64, usize);
 
 impl Ray {
+    pub fn new(origin: [f64; 3], direction: [f64; 3], t_max: f64) -> Self {
+        let limits = direction.map(|direction| match direction {
+            // At the end of the ray a cell is entered from below, since cells hold their lower bound.
+            d if d > 0.0 => t_max.min(f64::MAX),
+            d if d < 0.0 && t_max == f64::INFINITY => f64::MAX,
+            d if d < 0.0 => t_max.next_down(),
+            _ => f64::NAN,
+        });
+        Self { origin, direction, t_max, limits }
+    }
+
     /// When boundary `i` of an axis is crossed, +inf where it never is.
     #[inline(always)]
     pub fn time(&self, axis: usize, i: i64) -> f64 {
-        let direction = self.direction[axis];
-        let t = (i as f64 - self.origin[axis]) / direction;
-        // At the end of the ray a cell is entered from below, since cells hold their lower bound.
-        let taken = t < self.t_max || (t == self.t_max && direction > 0.0);
-        // A direction of 0 gives NaN or an infinity.
-        if taken && t < f64::INFINITY && direction != 0.0 { t } else { f64::INFINITY }
+        self.time_of(axis, i as f64)
+    }
+
+    /// [`Ray::time`] of a boundary as a float.
+    #[inline(always)]
+    pub fn time_of(&self, axis: usize, boundary: f64) -> f64 {
+        let t = (boundary - self.origin[axis]) / self.direction[axis];
+        if t <= self.limits[axis] { t } else { f64::INFINITY }
     }
 
     /// The boundary by which the ray leaves cell `i` of an axis.
@@ -52,7 +67,8 @@ impl Ray {
         if direction == 0.0 || from == last {
             return from;
         }
-        let guess = (self.origin[axis] + event.0 * direction).floor() as i64;
+        // No cell of a grid is negative, so that rounding towards 0 is as good as down.
+        let guess = (self.origin[axis] + event.0 * direction) as i64;
         if direction > 0.0 {
             let mut cell = guess.clamp(from, last);
             while cell < last && self.crossed(axis, cell + 1, event) {
@@ -194,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_walk_of_the_negative_boundary() {
-        let ray = Ray { origin: [0.0, 1.0, 0.0], direction: [5.625, -1.0, 2.8125], t_max: 1.0 };
+        let ray = Ray::new([0.0, 1.0, 0.0], [5.625, -1.0, 2.8125], 1.0);
         let cells: Vec<_> = Walk::new(ray, [6, 2, 3]).collect();
         assert_eq!(cells[..2], [([0, 1, 0], 0.0), ([0, 0, 0], 0.0)]);
         assert_eq!((cells.len(), cells[8].0), (9, [5, 0, 2]));
