@@ -95,24 +95,31 @@ fn cubes<S: Simd>(_: S, frame: &Frame, packed: &[u64], rows: usize, tile: &mut T
 /// Nibble `c` of row `r` becomes nibble `r` of row `c`, in every lane.
 #[inline(always)]
 fn transpose<const W: usize>(rows: &mut [[u64; W]; 16]) {
-    const STEPS: [(usize, u64); 4] = [
-        (8, 0x0000_0000_ffff_ffff),
-        (4, 0x0000_ffff_0000_ffff),
-        (2, 0x00ff_00ff_00ff_00ff),
-        (1, 0x0f0f_0f0f_0f0f_0f0f),
-    ];
-    for (half, mask) in STEPS {
-        for upper in 0..16 {
-            if upper & half != 0 {
-                continue;
+    swap::<W, 8>(rows, 0x0000_0000_ffff_ffff);
+    swap::<W, 4>(rows, 0x0000_ffff_0000_ffff);
+    swap::<W, 2>(rows, 0x00ff_00ff_00ff_00ff);
+    swap::<W, 1>(rows, 0x0f0f_0f0f_0f0f_0f0f);
+}
+
+/// Exchanges the nibbles that are on the wrong side of blocks of `2 HALF` rows. With constants for shifts, so that it is straight
+/// code in registers.
+#[inline(always)]
+fn swap<const W: usize, const HALF: usize>(rows: &mut [[u64; W]; 16], mask: u64) {
+    let mut upper = 0;
+    while upper < 16 {
+        if upper & HALF == 0 {
+            let (mut a, mut b) = (rows[upper], rows[upper + HALF]);
+            let mut lane = 0;
+            while lane < W {
+                let swap = (a[lane] >> (4 * HALF) ^ b[lane]) & mask;
+                b[lane] ^= swap;
+                a[lane] ^= swap << (4 * HALF);
+                lane += 1;
             }
-            let (above, below) = rows.split_at_mut(upper + half);
-            for (a, b) in above[upper].iter_mut().zip(&mut below[0]) {
-                let swap = (*a >> (4 * half) ^ *b) & mask;
-                *b ^= swap;
-                *a ^= swap << (4 * half);
-            }
+            rows[upper] = a;
+            rows[upper + HALF] = b;
         }
+        upper += 1;
     }
 }
 

@@ -22,32 +22,39 @@ pub trait Kernels: Sized {
 
 /// An unsigned integer.
 trait Word: Copy {
-    /// A byte each, 0 where the number is.
-    fn bytes(words: &[Self; 64]) -> [u8; 64];
+    /// A bit each, the first lowest: whether the number is not 0.
+    fn bits<S: Simd>(s: S, words: &[Self; 64]) -> u64;
 }
 
 impl Word for u8 {
     #[inline(always)]
-    fn bytes(words: &[Self; 64]) -> [u8; 64] {
-        *words
+    fn bits<S: Simd>(s: S, words: &[Self; 64]) -> u64 {
+        s.nonzero(words)
+    }
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn bits<S: Simd>(s: S, words: &[Self; 64]) -> u64 {
+        s.nonzero_words(words)
     }
 }
 
 macro_rules! words {
     ($($t:ty),*) => { $(impl Word for $t {
         #[inline(always)]
-        fn bytes(words: &[Self; 64]) -> [u8; 64] {
+        fn bits<S: Simd>(s: S, words: &[Self; 64]) -> u64 {
             let mut bytes = [0; 64];
             let mut at = 0;
             while at < 64 {
                 bytes[at] = u8::from(words[at] != 0);
                 at += 1;
             }
-            bytes
+            s.nonzero(&bytes)
         }
     })* };
 }
-words!(u16, u32, u64);
+words!(u16, u32);
 
 macro_rules! kernels {
     ($($t:ty: $($voxel:ty),*;)*) => { $(
@@ -76,12 +83,12 @@ fn nonzero<W: Word + Default, S: Simd>(s: S, rows: &[W], width: usize, out: &mut
         let mut cells = row.chunks_exact(64);
         let mut out = out.iter_mut();
         for (cells, out) in cells.by_ref().zip(out.by_ref()) {
-            *out = s.nonzero(&W::bytes(cells.try_into().expect("64 cells")));
+            *out = W::bits(s, cells.try_into().expect("64 cells"));
         }
         if let Some(out) = out.next() {
             let mut tail = [W::default(); 64];
             tail[..cells.remainder().len()].copy_from_slice(cells.remainder());
-            *out = s.nonzero(&W::bytes(&tail));
+            *out = W::bits(s, &tail);
         }
     }
 }

@@ -41,7 +41,8 @@ fn above<T: Element, S: Simd>(s: S, rows: &[T], width: usize, threshold: T, out:
             let (mut bits, mut at) = (0, 0);
             while at < tail.len() {
                 let part = &tail[at..tail.len().min(at + T::LANES)];
-                bits |= u64::from(threshold.lt(s.load_head(part)).bits()) << at;
+                let cells = if part.len() == T::LANES { s.load(part) } else { s.load_head(part) };
+                bits |= u64::from(threshold.lt(cells).bits()) << at;
                 at += T::LANES;
             }
             // Lanes behind the end are zeros, which may be above the threshold.

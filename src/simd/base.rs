@@ -38,6 +38,16 @@ impl Simd for Base {
         }
         bits
     }
+
+    #[inline(always)]
+    fn nonzero_words(self, words: &[u64; 64]) -> u64 {
+        let (mut bits, mut at) = (0, 0);
+        while at < 64 {
+            bits |= u64::from(words[at] != 0) << at;
+            at += 1;
+        }
+        bits
+    }
 }
 
 macro_rules! operator {

@@ -125,6 +125,9 @@ pub trait Simd: Copy + Send + Sync {
     /// A bit a byte, the first lowest: whether it is not 0.
     fn nonzero(self, bytes: &[u8; 64]) -> u64;
 
+    /// A bit a word, the first lowest: whether it is not 0.
+    fn nonzero_words(self, words: &[u64; 64]) -> u64;
+
     /// [`Vector::splat`].
     #[inline(always)]
     fn splat<T: Element>(self, x: T) -> Self::V<T> {
@@ -403,6 +406,8 @@ mod tests {
         let expected = bytes.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte != 0));
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
             assert_eq!(at!(level, |s| s.nonzero(&bytes)), expected, "{level}");
+            let words = bytes.map(|byte| u64::from(byte) << 50);
+            assert_eq!(at!(level, |s| s.nonzero_words(&words)), expected, "{level}");
         }
     }
 

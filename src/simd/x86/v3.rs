@@ -45,6 +45,27 @@ pub unsafe fn nonzero(bytes: &[u8; 64]) -> u64 {
     }
 }
 
+/// See [`Simd::nonzero_words`](crate::simd::Simd::nonzero_words).
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+pub unsafe fn nonzero_words(words: &[u64; 64]) -> u64 {
+    let fours = words.as_ptr().cast::<__m256i>();
+    let (mut zeros, mut at) = (0, 0);
+    while at < 16 {
+        // SAFETY: the caller's promise; the array holds 16 registers, and the loads take any address.
+        let zero = unsafe {
+            let zero = _mm256_cmpeq_epi64(_mm256_loadu_si256(fours.add(at)), _mm256_setzero_si256());
+            _mm256_movemask_pd(_mm256_castsi256_pd(zero))
+        };
+        zeros |= (zero as u64) << (4 * at);
+        at += 1;
+    }
+    !zeros
+}
+
 /// The even and the odd lanes of `a`, then of `b`.
 ///
 /// # Safety

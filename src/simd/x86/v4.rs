@@ -41,6 +41,26 @@ pub unsafe fn nonzero(bytes: &[u8; 64]) -> u64 {
     }
 }
 
+/// See [`Simd::nonzero_words`](crate::simd::Simd::nonzero_words).
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+pub unsafe fn nonzero_words(words: &[u64; 64]) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    while at < 8 {
+        // SAFETY: the caller's promise; the array holds 8 registers, and the load takes any address.
+        let eight = unsafe {
+            let eight = _mm512_loadu_si512(words.as_ptr().add(8 * at).cast());
+            _mm512_test_epi64_mask(eight, eight)
+        };
+        bits |= u64::from(eight) << (8 * at);
+        at += 1;
+    }
+    bits
+}
+
 /// The even and the odd lanes of `a`, then of `b`.
 ///
 /// # Safety
