@@ -57,10 +57,19 @@ KERNELS = {
     ("kdtree", "packet"): Kernel("vmul{p}"),
     ("kdtree", "ball"): Kernel("vsub{p}"),
     ("kdtree", "sort"): Kernel(r"vp?cmp\w+"),
+    ("mipmap", "pack_above"): Kernel(r"vcmp\w*{p}"),
+    ("mipmap", "pack_nonzero"): Kernel(r"vp(cmpeq|test)\w+", types=("u8", "u16", "u32", "u64")),
+    # The words of whole rows are transposed.
+    ("mipmap", "cut"): Kernel(r"vps[lr]l\w+", types=("u64",)),
+    ("mipmap", "max_plane"): Kernel(r"vcmp\w*{p}"),
+    ("mipmap", "sum_plane"): Kernel("vadd{p}"),
+    ("mipmap", "divide_plane"): Kernel("vdiv{p}"),
+    # Beside the gradients of its own that a plane may have.
+    ("mipmap", "spread_plane"): Kernel("vadd{p}"),
 }
 
 REGISTER = {"V3": "%ymm", "V4": "%zmm"}
-PACKED = {"f32": "ps", "f64": "pd"}
+PACKED = {"f32": "ps", "f64": "pd", "u8": "", "u16": "", "u32": "", "u64": ""}
 FUSED = r"vfn?m(add|sub)\w+"
 
 # What a kernel may call: the ends of failed checks, and copies by the C library.
@@ -68,7 +77,7 @@ CALLABLE = re.compile(r"mem(cpy|move|set|cmp)|core::panicking::.*|core::(slice|s
 INTRINSIC = re.compile(r"core::core_arch::x86\w*::\w+::_mm\w*")
 # A method of `trait Kernels` chooses a level and holds the code of the lowest. `inner` is what `Simd::vectorize`
 # compiles for a higher one, from a closure of that method.
-METHOD = re.compile(r"<(f32|f64) as pullback::(\w+)::[\w:]*Kernels>::(\w+)")
+METHOD = re.compile(r"<([fu]\d+) as pullback::(\w+)::[\w:]*Kernels>::(\w+)")
 VECTORIZED = re.compile(r"<pullback::simd::x86::(V\d) as .*>::vectorize::inner::<.*>")
 CHOICE = re.compile(VECTORIZED.pattern + r"|<pullback::simd::x86::V\d>::detect")
 

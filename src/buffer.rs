@@ -74,10 +74,8 @@ impl<T: Pod> Buffer<T> {
         shapes: [&[usize]; 2],
         write: impl FnOnce(&mut [MaybeUninit<T>], &mut [MaybeUninit<U>]) -> Filled,
     ) -> (Array<T, D>, Array<U, E>) {
-        // Tiles are disjoint, so a sum that is full leaves no cell of either unwritten.
         let filled = write(self.cells(), other.cells());
-        assert_eq!(filled.0, self.len + other.len, "every cell of both outputs is written");
-        (self.written(shapes[0]), other.written(shapes[1]))
+        finish_both(self, other, filled, shapes)
     }
 
     /// The buffer as an array of `shape`; its cells have been counted as written.
@@ -92,6 +90,18 @@ impl<T: Pod> Buffer<T> {
             .and_then(Array::into_dimensionality)
             .expect("the buffer was sized from this shape")
     }
+}
+
+/// [`Buffer::finish`] of two buffers that were filled together.
+pub(crate) fn finish_both<T: Pod, U: Pod, D: Dimension, E: Dimension>(
+    first: Buffer<T>,
+    second: Buffer<U>,
+    filled: Filled,
+    shapes: [&[usize]; 2],
+) -> (Array<T, D>, Array<U, E>) {
+    // Tiles are disjoint, so a sum that is full leaves no cell of either unwritten.
+    assert_eq!(filled.0, first.len + second.len, "every cell of both outputs is written");
+    (first.written(shapes[0]), second.written(shapes[1]))
 }
 
 /// The memory behind an output, of any strides.

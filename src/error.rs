@@ -111,6 +111,24 @@ pub enum Error {
         /// What they must be.
         expected: &'static str,
     },
+    /// The direction of a ray is zero.
+    #[error("{argument}[{ray}] is zero, expected a direction")]
+    Direction {
+        /// The argument's name.
+        argument: &'static str,
+        /// The ray.
+        ray: usize,
+    },
+    /// A box is not one of the grid: it ends before it starts, or outside.
+    #[error("the box from {lo:?} to {hi:?} is none of a grid of shape {shape:?}")]
+    Box {
+        /// The first cell.
+        lo: Vec<usize>,
+        /// Behind the last cell.
+        hi: Vec<usize>,
+        /// The grid's shape.
+        shape: Vec<usize>,
+    },
     /// The number of dimensions is not supported.
     #[error("{found} dimensions are not supported, 1 to {most} are")]
     Dimensions {
@@ -180,6 +198,9 @@ pub enum FileFault {
     /// It is something else.
     #[error("not a k-d tree of pullback")]
     NotATree,
+    /// It is something else.
+    #[error("not an occupancy pyramid of pullback")]
+    NotAPyramid,
     /// It was written by another version of this crate.
     #[error("version {found} of the format, this build reads version {supported}")]
     Version {
@@ -213,7 +234,7 @@ pub enum FileFault {
         expected: u64,
     },
     /// Something follows its end.
-    #[error("more than the {expected} bytes of the tree")]
+    #[error("more than its {expected} bytes")]
     Trailing {
         /// How many bytes there must be.
         expected: u64,
@@ -224,8 +245,8 @@ pub enum FileFault {
         /// The part.
         section: &'static str,
     },
-    /// Its parts are as they were written, but they are no tree.
-    #[error("not a valid tree: {what}")]
+    /// Its parts are as they were written, but they do not fit together.
+    #[error("not valid: {what}")]
     Structure {
         /// What is wrong.
         what: String,

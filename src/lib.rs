@@ -8,6 +8,7 @@
 //! | [`gather`] | rows of features at given indices | sums of gradient rows at the rows they came from |
 //! | [`gaussian`] | anisotropic Gaussian kernels, each sample by sample; blurs with a kernel a pixel | to what describes kernels, offsets, images |
 //! | [`kdtree`] | exact nearest neighbours, within a radius, in periodic boxes; interpolation | to values, queries and points |
+//! | [`mipmap`] | occupancy grids of bits with every coarser level, boxes and rays through them; pyramids of numbers | to the finest level |
 //!
 //! An operator is a value that holds what is known before the data. It is checked once, reused, and shared between
 //! threads:
@@ -43,6 +44,7 @@ mod buffer;
 mod element;
 mod error;
 mod exponent;
+mod file;
 mod layout;
 mod parallel;
 mod simd;
@@ -50,7 +52,9 @@ mod simd;
 pub mod gather;
 pub mod gaussian;
 pub mod kdtree;
+pub mod mipmap;
 
+pub use bitvec;
 pub use element::Element;
 pub use error::{Error, FileFault, Result};
 pub use ndarray;
@@ -60,7 +64,7 @@ pub use simd::Level;
 ///
 /// Its supertraits are the families' kernels. They are compiled once, in this crate, so that an unoptimised program that
 /// uses them runs them at full speed.
-pub trait Real: Element + gather::Kernels + gaussian::Kernels + kdtree::Calls {}
+pub trait Real: Element + gather::Kernels + gaussian::Kernels + kdtree::Calls + mipmap::Kernels {}
 impl Real for f32 {}
 impl Real for f64 {}
 

@@ -25,6 +25,7 @@ mod kdtree_file;
 mod kdtree_more;
 mod measure;
 mod memory;
+mod mipmap;
 #[path = "../random.rs"]
 mod random;
 
@@ -50,4 +51,5 @@ fn main() {
     interpolate::report(&suite);
     kdtree_file::report(&suite);
     gaussian::report(&suite);
+    mipmap::report(&suite);
 }

@@ -18,6 +18,10 @@ impl Suite {
         if self.quick { 2 } else { 9 }
     }
 
+    pub fn quick(&self) -> bool {
+        self.quick
+    }
+
     /// Whether the user asked for this job.
     pub fn wants(&self, job: &str) -> bool {
         self.words.is_empty() || self.words.iter().any(|word| job.contains(word.as_str()))

@@ -79,7 +79,7 @@ fn tour(source: &Source) -> Result<(String, bool), String> {
 
 /// The made-up points (N, 3), and what they are.
 fn scanned(count: usize, table: &mut Table) -> (Array2<f64>, String) {
-    let points = table.run("scan", format!("({count}, 3)"), None, || scan::scan(count, SEED));
+    let points = table.run("scan", format!("({count}, 3)"), Level::current().ok(), || scan::scan(count, SEED));
     (points, format!("{count} points: a scan of a made-up street, in metres"))
 }
 

@@ -1,8 +1,9 @@
-//! A scan of a made-up street by a spinning range finder: near surfaces are dense, far ones sparse, and every range is a
+//! A scan of a made-up street by a spinning range finder, whose pulses are rays through a grid of occupied cells: near surfaces are dense, far ones sparse, and every range is a
 //! little wrong, as in a real one.
 
 use super::random::Random;
-use pullback::ndarray::Array2;
+use pullback::mipmap::Pyramid;
+use pullback::ndarray::{Array2, arr1};
 use std::f64::consts::TAU;
 
 /// Where the scanner stands, in metres: at the origin, above a car's roof.
@@ -27,7 +28,7 @@ enum Shape {
     Ground,
     /// A block standing on the ground: its corner, its extent in x, y and z.
     Block([f64; 2], [f64; 3]),
-    /// An upright cylinder standing on the ground, open above: its axis, radius, height.
+    /// An upright cylinder standing on the ground: its axis, radius, height.
     Pole([f64; 2], f64, f64),
     Ball([f64; 3], f64),
 }
@@ -56,63 +57,100 @@ const STREET: [Shape; 18] = [
     Pole([20.0, 6.5], 0.1, 6.5),
 ];
 
+/// The length of a cell of the street, in metres.
+const VOXEL: f64 = 0.2;
+
+/// Where the grid of the street starts: a layer of ground below 0.
+const ORIGIN: [f64; 3] = [-REACH, -REACH, -VOXEL];
+
+/// Cells of the grid.
+const CELLS: [usize; 3] = [800, 800, 64];
+
+/// Pulses that are sent together.
+const BATCH: usize = 1 << 16;
+
 /// The first `count` returns, (count, 3) in metres.
 pub fn scan(count: usize, seed: u64) -> Array2<f64> {
     let mut random = Random::new(seed);
+    let street = street().expect("a grid of this size");
     // One turn sends `count` pulses; a second one, at its own angles, replaces those that did not return.
     let columns = count.div_ceil(BEAMS) as f64;
     let [low, high] = ELEVATION.map(f64::to_radians);
     let mut coordinates = Vec::with_capacity(3 * count);
-    for pulse in 0.. {
-        if coordinates.len() == 3 * count {
-            break;
+    let mut pulse = 0;
+    while coordinates.len() < 3 * count {
+        let sent = count.min(BATCH);
+        let mut directions = Array2::zeros((sent, 3));
+        for mut direction in directions.outer_iter_mut() {
+            let (column, beam) = (pulse / BEAMS, pulse % BEAMS);
+            let (sin, cos) = (TAU * (column as f64 + 0.3 * random.unit()) / columns).sin_cos();
+            let (up, level) = (low + (high - low) * beam as f64 / (BEAMS - 1) as f64).sin_cos();
+            direction.assign(&arr1(&[level * cos, level * sin, up]));
+            pulse += 1;
         }
-        let (column, beam) = (pulse / BEAMS, pulse % BEAMS);
-        let (sin, cos) = (TAU * (column as f64 + 0.3 * random.unit()) / columns).sin_cos();
-        let (up, level) = (low + (high - low) * beam as f64 / (BEAMS - 1) as f64).sin_cos();
-        let direction = [level * cos, level * sin, up];
-        let range = STREET.iter().map(|shape| shape.range(direction)).fold(f64::INFINITY, f64::min);
-        if range < REACH && random.unit() >= LOST {
-            let range = range + NOISE * random.normal();
-            coordinates.extend((0..3).map(|axis| SENSOR[axis] + range * direction[axis]));
+        // Directions have length 1, so that t is in metres.
+        let origins = Array2::from_shape_fn((sent, 3), |(_, axis)| SENSOR[axis]);
+        let hits = street.raycast(origins.view(), directions.view(), REACH).expect("finite rays");
+        for (&range, direction) in hits.t.iter().zip(directions.outer_iter()) {
+            if range < REACH && random.unit() >= LOST && coordinates.len() < 3 * count {
+                let range = range + NOISE * random.normal();
+                coordinates.extend((0..3).map(|axis| SENSOR[axis] + range * direction[axis]));
+            }
         }
     }
     Array2::from_shape_vec((count, 3), coordinates).expect("three coordinates a point")
 }
 
+/// The street as a grid.
+fn street() -> pullback::Result<Pyramid> {
+    let mut street = Pyramid::empty(CELLS)?.with_mapping(ORIGIN, VOXEL)?;
+    for shape in &STREET {
+        shape.fill(&mut street)?;
+    }
+    Ok(street)
+}
+
 impl Shape {
-    /// How far a ray of unit `direction` runs from the sensor to the shape, +inf where it misses.
-    fn range(&self, direction: [f64; 3]) -> f64 {
-        let [dx, dy, dz] = direction;
+    /// Occupies the cells of a shape: of a round one, those whose middles lie in it.
+    fn fill(&self, street: &mut Pyramid) -> pullback::Result<()> {
         match *self {
-            Ground => {
-                let range = -SENSOR[2] / dz;
-                if range > 0.0 { range } else { f64::INFINITY }
-            }
-            Block(corner, extent) => {
-                let corner = [corner[0], corner[1], 0.0];
-                let (mut enter, mut leave) = (0.0, f64::INFINITY);
-                for axis in 0..3 {
-                    let near = (corner[axis] - SENSOR[axis]) / direction[axis];
-                    let far = (corner[axis] + extent[axis] - SENSOR[axis]) / direction[axis];
-                    enter = near.min(far).max(enter);
-                    leave = near.max(far).min(leave);
-                }
-                if enter < leave { enter } else { f64::INFINITY }
+            Ground => street.set_box([0; 3], [CELLS[0], CELLS[1], 1], true),
+            Block([x, y], [dx, dy, dz]) => {
+                let (lo, hi) = cells([x, y, 0.0], [x + dx, y + dy, dz]);
+                street.set_box(lo, hi, true)
             }
             Pole([x, y], radius, height) => {
-                let range = first_root([SENSOR[0] - x, SENSOR[1] - y, 0.0], [dx, dy, 0.0], radius);
-                if (0.0..height).contains(&(SENSOR[2] + range * dz)) { range } else { f64::INFINITY }
+                let (lo, hi) = cells([x - radius, y - radius, 0.0], [x + radius, y + radius, height]);
+                fill_round(street, (lo, hi), |p| (p[0] - x).hypot(p[1] - y) < radius)
             }
-            Ball([x, y, z], radius) => first_root([SENSOR[0] - x, SENSOR[1] - y, SENSOR[2] - z], direction, radius),
+            Ball([x, y, z], radius) => {
+                let (lo, hi) = cells([x, y, z].map(|x| x - radius), [x, y, z].map(|x| x + radius));
+                fill_round(street, (lo, hi), |p| (p[0] - x).hypot(p[1] - y).hypot(p[2] - z) < radius)
+            }
         }
     }
 }
 
-/// The smaller t with |offset + t direction| = radius, +inf where there is none ahead.
-fn first_root(offset: [f64; 3], direction: [f64; 3], radius: f64) -> f64 {
-    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-    let (a, b, c) = (dot(direction, direction), dot(offset, direction), dot(offset, offset) - radius * radius);
-    let t = (-b - (b * b - a * c).sqrt()) / a;
-    if t > 0.0 { t } else { f64::INFINITY }
+/// The cells that a box of the world touches.
+fn cells(low: [f64; 3], high: [f64; 3]) -> ([usize; 3], [usize; 3]) {
+    let index = |axis: usize, x: f64| ((x - ORIGIN[axis]) / VOXEL).round() as usize;
+    ([0, 1, 2].map(|axis| index(axis, low[axis])), [0, 1, 2].map(|axis| index(axis, high[axis]).min(CELLS[axis])))
+}
+
+fn fill_round(
+    street: &mut Pyramid,
+    (lo, hi): ([usize; 3], [usize; 3]),
+    holds: impl Fn([f64; 3]) -> bool,
+) -> pullback::Result<()> {
+    for x in lo[0]..hi[0] {
+        for y in lo[1]..hi[1] {
+            for z in lo[2]..hi[2] {
+                let cell = [x, y, z];
+                if holds([0, 1, 2].map(|axis| ORIGIN[axis] + VOXEL * (cell[axis] as f64 + 0.5))) {
+                    street.set(cell)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }

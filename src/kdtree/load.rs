@@ -4,15 +4,19 @@
 use super::arena::{Arena, Memory};
 use super::file::{ALIGNMENT, Bytes, Contents, HEADER, MAGIC, Section, Shape};
 use super::periodic::Torus;
-use super::save::{checksum, io_error, swap};
+use super::save::swap;
 use super::search::Tuning;
 use super::tree::KdTreeDyn;
 use super::verify;
 use crate::element::Element;
 use crate::error::{Error, FileFault, Result};
+use crate::file::{self, checksum};
 use crate::simd::Level;
+#[cfg(feature = "mmap")]
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+#[cfg(feature = "mmap")]
+use std::io::ErrorKind;
+use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -35,18 +39,8 @@ impl Source<'_> {
         Error::File { name: self.name.to_owned(), fault }
     }
 
-    /// Reads into all of `bytes`, or as far as there is something to read. Returns how many were read.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<usize> {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self.from.read(&mut bytes[filled..]) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(io_error(self.name, &error)),
-            }
-        }
-        Ok(filled)
+        file::fill(self.from, self.name, bytes)
     }
 
     /// Reads a whole tree of `dims` dimensions, where they are known.
@@ -105,13 +99,7 @@ impl Source<'_> {
 /// Reads a file.
 pub(super) fn load<T: Element>(path: &Path, dims: Option<usize>) -> Result<KdTreeDyn<T>> {
     let name = &path.display().to_string();
-    let open = || {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        // Pipes and the like do not know how long they are.
-        Ok((file, metadata.is_file().then_some(metadata.len())))
-    };
-    let (mut file, len) = open().map_err(|error| io_error(name, &error))?;
+    let (mut file, len) = file::open(path, name)?;
     Source { from: &mut file, len, name }.read(dims)
 }
 
@@ -137,7 +125,7 @@ pub(super) fn map<T: Element>(path: &Path, dims: Option<usize>) -> Result<KdTree
         // is taken from it as an index is checked, in the very value that is used.
         unsafe { memmap2::Mmap::map(&file) }.map(Some)
     };
-    let map = open().map_err(|error| io_error(name, &error))?;
+    let map = open().map_err(|error| file::io_error(name, &error))?;
     let bytes = map.as_deref().unwrap_or_default();
     let (shape, checksums) = checked_header::<T>(bytes, dims).map_err(fault)?;
     check_length(bytes.len() as u64, shape.total()).map_err(fault)?;

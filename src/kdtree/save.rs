@@ -3,36 +3,12 @@
 use super::arena::View;
 use super::file::{ALIGNMENT, Section, Shape};
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file::{self, checksum, io_error};
 use crc32fast::Hasher;
-use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes that one task sums up.
-const CHUNK: usize = 1 << 20;
-
-/// The error of the operating system about a file or an argument.
-pub(super) fn io_error(name: &str, error: &io::Error) -> Error {
-    Error::Io { name: name.to_owned(), kind: error.kind(), message: error.to_string() }
-}
-
-/// The checksum of bytes, by all threads.
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
-    let of_chunk = |chunk: &[u8]| {
-        let mut hasher = Hasher::new();
-        hasher.update(chunk);
-        hasher
-    };
-    let chunks: Vec<Hasher> = bytes.par_chunks(CHUNK).map(of_chunk).collect();
-    let mut whole = Hasher::new();
-    chunks.iter().for_each(|chunk| whole.combine(chunk));
-    whole.finalize()
-}
+use std::io::Write;
+use std::path::Path;
 
 /// Turns numbers of `unit` bytes around where this machine has their bytes the other way than files.
 pub(super) fn swap(bytes: &mut [u8], unit: usize) {
@@ -76,32 +52,7 @@ pub(super) fn write<T: Element>(tree: &View<'_, T>, absent: bool, to: &mut dyn W
     to.flush().map_err(|error| io_error(name, &error))
 }
 
-/// A file that is removed unless it was renamed.
-struct Temporary {
-    path: PathBuf,
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // After renaming there is none, and where it cannot be removed there is an error already.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Writes a tree to a file: beside it, under another name, which it then takes.
+/// Writes a tree to a file.
 pub(super) fn save<T: Element>(tree: &View<'_, T>, absent: bool, path: &Path) -> Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = path.display().to_string();
-    let failed = |error: io::Error| io_error(&name, &error);
-    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "the path does not end in a file's name");
-    let mut temporary = OsString::from(".");
-    temporary.push(path.file_name().ok_or_else(invalid).map_err(failed)?);
-    temporary.push(format!(".{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    let temporary = path.with_file_name(temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
-    let temporary = Temporary { path: temporary };
-    write(tree, absent, &mut file, &name)?;
-    file.sync_all().map_err(failed)?;
-    drop(file);
-    fs::rename(&temporary.path, path).map_err(failed)
+    file::save(path, |file, name| write(tree, absent, file, name))
 }

@@ -26,6 +26,28 @@ impl Simd for Base {
     fn vectorize<R>(self, f: impl FnOnce(Self) -> R) -> R {
         f(self)
     }
+
+    #[inline(always)]
+    fn nonzero(self, bytes: &[u8; 64]) -> u64 {
+        let (mut bits, mut at) = (0, 0);
+        while at < 64 {
+            let part: [u8; 16] = *bytes[at..].first_chunk().expect("a part");
+            let zero = wide::u8x16::new(part).simd_eq(wide::u8x16::ZERO);
+            bits |= u64::from(!zero.to_bitmask() as u16) << at;
+            at += 16;
+        }
+        bits
+    }
+
+    #[inline(always)]
+    fn nonzero_words(self, words: &[u64; 64]) -> u64 {
+        let (mut bits, mut at) = (0, 0);
+        while at < 64 {
+            bits |= u64::from(words[at] != 0) << at;
+            at += 1;
+        }
+        bits
+    }
 }
 
 macro_rules! operator {
@@ -180,6 +202,26 @@ macro_rules! vector {
                     half /= 2;
                 }
                 lanes[0]
+            }
+            #[inline(always)]
+            fn unzip(a: Self, b: Self) -> (Self, Self) {
+                let (a, b) = (a.to_array(), b.to_array());
+                let (mut even, mut odd) = ([0.0; $lanes], [0.0; $lanes]);
+                for i in 0..$lanes / 2 {
+                    (even[i], odd[i]) = (a[2 * i], a[2 * i + 1]);
+                    (even[i + $lanes / 2], odd[i + $lanes / 2]) = (b[2 * i], b[2 * i + 1]);
+                }
+                (Self::from_array(even), Self::from_array(odd))
+            }
+            #[inline(always)]
+            fn zip(a: Self, b: Self) -> (Self, Self) {
+                let (a, b) = (a.to_array(), b.to_array());
+                let (mut low, mut high) = ([0.0; $lanes], [0.0; $lanes]);
+                for i in 0..$lanes / 2 {
+                    (low[2 * i], low[2 * i + 1]) = (a[i], b[i]);
+                    (high[2 * i], high[2 * i + 1]) = (a[i + $lanes / 2], b[i + $lanes / 2]);
+                }
+                (Self::from_array(low), Self::from_array(high))
             }
         }
     };

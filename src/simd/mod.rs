@@ -122,6 +122,12 @@ pub trait Simd: Copy + Send + Sync {
     /// Runs `f` compiled with the level's instructions. `f` and all that it calls must be `#[inline(always)]`.
     fn vectorize<R>(self, f: impl FnOnce(Self) -> R) -> R;
 
+    /// A bit a byte, the first lowest: whether it is not 0.
+    fn nonzero(self, bytes: &[u8; 64]) -> u64;
+
+    /// A bit a word, the first lowest: whether it is not 0.
+    fn nonzero_words(self, words: &[u64; 64]) -> u64;
+
     /// [`Vector::splat`].
     #[inline(always)]
     fn splat<T: Element>(self, x: T) -> Self::V<T> {
@@ -193,6 +199,10 @@ pub trait Vector<T: Element>: Copy + Add<Output = Self> + Sub<Output = Self> + M
     fn reverse(self) -> Self;
     /// The sum of all lanes: the upper half is added to the lower until one is left.
     fn fold(self) -> T;
+    /// Of the lanes of `a` and then of `b`, those of even and those of odd number.
+    fn unzip(a: Self, b: Self) -> (Self, Self);
+    /// The lanes of `a` and of `b` in turn, in two vectors.
+    fn zip(a: Self, b: Self) -> (Self, Self);
 }
 
 /// A truth value a lane.
@@ -329,6 +339,10 @@ mod tests {
                 1 => a.round(),
                 2 => a.scale2(b),
                 3 => a.reverse(),
+                4 => Vector::unzip(a, b).0,
+                5 => Vector::unzip(a, b).1,
+                6 => Vector::zip(a, b).0,
+                7 => Vector::zip(a, b).1,
                 _ => s.splat(a.fold()),
             };
             result.store(&mut out);
@@ -364,6 +378,14 @@ mod tests {
             let expected: Vec<T> = a.iter().rev().copied().collect();
             assert_eq!(lanes(level, &a, &n, &a, 3), expected, "{level}");
 
+            let both: Vec<T> = a.iter().chain(&n).copied().collect();
+            let every_second = |from: usize| both.iter().copied().skip(from).step_by(2).collect::<Vec<T>>();
+            assert_eq!(lanes(level, &a, &n, &a, 4), every_second(0), "{level}");
+            assert_eq!(lanes(level, &a, &n, &a, 5), every_second(1), "{level}");
+            let in_turn: Vec<T> = a.iter().zip(&n).flat_map(|(&a, &n)| [a, n]).collect();
+            assert_eq!(lanes(level, &a, &n, &a, 6), in_turn[..T::LANES], "{level}");
+            assert_eq!(lanes(level, &a, &n, &a, 7), in_turn[T::LANES..], "{level}");
+
             // Of very different size, so that every other order gives another sum.
             let a = each(&|i| (1.0 + i as f64 * 0.37) * (17.0 * (i as f64 * 5.0).sin()).exp2());
             let mut sums = a.clone();
@@ -371,7 +393,21 @@ mod tests {
                 let upper = sums.split_off(sums.len() / 2);
                 sums.iter_mut().zip(upper).for_each(|(sum, x)| *sum = *sum + x);
             }
-            assert_eq!(lanes(level, &a, &a, &a, 4), vec![sums[0]; T::LANES], "{level}");
+            assert_eq!(lanes(level, &a, &a, &a, 8), vec![sums[0]; T::LANES], "{level}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_zero() {
+        let mut bytes = [0u8; 64];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = if i * 7 % 5 < 2 { 0 } else { (i * 37 + 128) as u8 | 1 };
+        }
+        let expected = bytes.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte != 0));
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            assert_eq!(at!(level, |s| s.nonzero(&bytes)), expected, "{level}");
+            let words = bytes.map(|byte| u64::from(byte) << 50);
+            assert_eq!(at!(level, |s| s.nonzero_words(&words)), expected, "{level}");
         }
     }
 

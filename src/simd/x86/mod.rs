@@ -19,7 +19,7 @@ const LINE: usize = 64;
 
 /// A token with the one list of its level's features: detection and `target_feature` cannot drift apart.
 macro_rules! token {
-    ($(#[$doc:meta])* $token:ident, $accumulators:literal, [$($feature:tt),*]) => {
+    ($(#[$doc:meta])* $token:ident, $accumulators:literal, in $level:ident, [$($feature:tt),*]) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub struct $token(());
@@ -44,17 +44,29 @@ macro_rules! token {
                 // SAFETY: `self` exists only where `detect` saw every feature that `inner` enables.
                 unsafe { inner(self, f) }
             }
+
+            #[inline(always)]
+            fn nonzero(self, bytes: &[u8; 64]) -> u64 {
+                // SAFETY: a token of this level exists.
+                unsafe { $level::nonzero(bytes) }
+            }
+
+            #[inline(always)]
+            fn nonzero_words(self, words: &[u64; 64]) -> u64 {
+                // SAFETY: a token of this level exists.
+                unsafe { $level::nonzero_words(words) }
+            }
         }
     };
 }
 
 token!(
     /// The token of [`Level::V3`](super::Level::V3).
-    V3, 4, ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"]
+    V3, 4, in v3, ["avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt"]
 );
 token!(
     /// The token of [`Level::V4`](super::Level::V4).
-    V4, 8, [
+    V4, 8, in v4, [
         "avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl",
         "avx512vbmi", "avx512vbmi2", "avx512vpopcntdq"
     ]

@@ -28,6 +28,103 @@ unsafe fn reverse_pd(x: __m256d) -> __m256d {
     unsafe { _mm256_permute4x64_pd::<0b00_01_10_11>(x) }
 }
 
+/// See [`Simd::nonzero`](crate::simd::Simd::nonzero).
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+pub unsafe fn nonzero(bytes: &[u8; 64]) -> u64 {
+    let halves = bytes.as_ptr().cast::<__m256i>();
+    // SAFETY: the caller's promise; both halves lie within the array, and the loads take any address.
+    unsafe {
+        let zero = _mm256_setzero_si256();
+        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(halves), zero));
+        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(halves.add(1)), zero));
+        !(u64::from(low as u32) | u64::from(high as u32) << 32)
+    }
+}
+
+/// See [`Simd::nonzero_words`](crate::simd::Simd::nonzero_words).
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+pub unsafe fn nonzero_words(words: &[u64; 64]) -> u64 {
+    let fours = words.as_ptr().cast::<__m256i>();
+    let (mut zeros, mut at) = (0, 0);
+    while at < 16 {
+        // SAFETY: the caller's promise; the array holds 16 registers, and the loads take any address.
+        let zero = unsafe {
+            let zero = _mm256_cmpeq_epi64(_mm256_loadu_si256(fours.add(at)), _mm256_setzero_si256());
+            _mm256_movemask_pd(_mm256_castsi256_pd(zero))
+        };
+        zeros |= (zero as u64) << (4 * at);
+        at += 1;
+    }
+    !zeros
+}
+
+/// The even and the odd lanes of `a`, then of `b`.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn unzip_ps(a: __m256, b: __m256) -> (__m256, __m256) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Pairs of lanes are in the order a, b, a, b of 64 bits.
+        let (even, odd) = (_mm256_shuffle_ps::<0b10_00_10_00>(a, b), _mm256_shuffle_ps::<0b11_01_11_01>(a, b));
+        let (even, odd) = (_mm256_castps_pd(even), _mm256_castps_pd(odd));
+        let (even, odd) = (_mm256_permute4x64_pd::<0b11_01_10_00>(even), _mm256_permute4x64_pd::<0b11_01_10_00>(odd));
+        (_mm256_castpd_ps(even), _mm256_castpd_ps(odd))
+    }
+}
+
+/// [`unzip_ps`] of `f64`.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn unzip_pd(a: __m256d, b: __m256d) -> (__m256d, __m256d) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (even, odd) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        (_mm256_permute4x64_pd::<0b11_01_10_00>(even), _mm256_permute4x64_pd::<0b11_01_10_00>(odd))
+    }
+}
+
+/// The lanes of `a` and `b` in turn.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn zip_ps(a: __m256, b: __m256) -> (__m256, __m256) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
+    }
+}
+
+/// [`zip_ps`] of `f64`.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[inline(always)]
+unsafe fn zip_pd(a: __m256d, b: __m256d) -> (__m256d, __m256d) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        (_mm256_permute2f128_pd::<0x20>(low, high), _mm256_permute2f128_pd::<0x31>(low, high))
+    }
+}
+
 macro_rules! operator {
     ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
         impl $trait for $name {
@@ -48,7 +145,7 @@ macro_rules! vector {
      mul: $mul:ident, min: $min:ident, max: $max:ident, and: $and:ident, or: $or:ident,
      movemask: $movemask:ident, cmp: $cmp:ident, blend: $blend:ident, fmadd: $fmadd:ident, round: $round:ident,
      to_bits: $to_bits:ident, from_bits: $from_bits:ident, add_bits: $add_bits:ident, shift: $shift:ident by $mantissa:literal,
-     reverse: $reverse:ident, fold: $fold:ident) => {
+     reverse: $reverse:ident, fold: $fold:ident, unzip: $unzip:ident, zip: $zip:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name([$register; 2]);
 
@@ -252,6 +349,18 @@ macro_rules! vector {
                 // SAFETY: a vector of this level exists.
                 unsafe { $fold($add(self.0[0], self.0[1])) }
             }
+            #[inline(always)]
+            fn unzip(a: Self, b: Self) -> (Self, Self) {
+                // SAFETY: a vector of this level exists.
+                let (low, high) = unsafe { ($unzip(a.0[0], a.0[1]), $unzip(b.0[0], b.0[1])) };
+                (Self([low.0, high.0]), Self([low.1, high.1]))
+            }
+            #[inline(always)]
+            fn zip(a: Self, b: Self) -> (Self, Self) {
+                // SAFETY: a vector of this level exists.
+                let (low, high) = unsafe { ($zip(a.0[0], b.0[0]), $zip(a.0[1], b.0[1])) };
+                (Self([low.0, low.1]), Self([high.0, high.1]))
+            }
         }
     };
 }
@@ -263,7 +372,8 @@ vector! {
     mul: _mm256_mul_ps, min: _mm256_min_ps, max: _mm256_max_ps, and: _mm256_and_ps, or: _mm256_or_ps,
     movemask: _mm256_movemask_ps, cmp: _mm256_cmp_ps, blend: _mm256_blendv_ps, fmadd: _mm256_fmadd_ps,
     round: _mm256_round_ps, to_bits: _mm256_castps_si256, from_bits: _mm256_castsi256_ps, add_bits: _mm256_add_epi32,
-    shift: _mm256_slli_epi32 by 23, reverse: reverse_ps, fold: fold_ps
+    shift: _mm256_slli_epi32 by 23, reverse: reverse_ps, fold: fold_ps, unzip: unzip_ps,
+    zip: zip_ps
 }
 vector! {
     V3F64: [f64; 8], __m256d, lane mask i64, ids V3F64;
@@ -272,7 +382,8 @@ vector! {
     mul: _mm256_mul_pd, min: _mm256_min_pd, max: _mm256_max_pd, and: _mm256_and_pd, or: _mm256_or_pd,
     movemask: _mm256_movemask_pd, cmp: _mm256_cmp_pd, blend: _mm256_blendv_pd, fmadd: _mm256_fmadd_pd,
     round: _mm256_round_pd, to_bits: _mm256_castpd_si256, from_bits: _mm256_castsi256_pd, add_bits: _mm256_add_epi64,
-    shift: _mm256_slli_epi64 by 52, reverse: reverse_pd, fold: fold_pd
+    shift: _mm256_slli_epi64 by 52, reverse: reverse_pd, fold: fold_pd, unzip: unzip_pd,
+    zip: zip_pd
 }
 ids_in_f64!(V3F64, V3);
 

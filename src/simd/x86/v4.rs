@@ -27,6 +27,100 @@ unsafe fn reverse_pd(x: __m512d) -> __m512d {
     unsafe { _mm512_permutexvar_pd(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), x) }
 }
 
+/// See [`Simd::nonzero`](crate::simd::Simd::nonzero).
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+pub unsafe fn nonzero(bytes: &[u8; 64]) -> u64 {
+    // SAFETY: the caller's promise; the array holds a register, and the load takes any address.
+    unsafe {
+        let bytes = _mm512_loadu_si512(bytes.as_ptr().cast());
+        _mm512_test_epi8_mask(bytes, bytes)
+    }
+}
+
+/// See [`Simd::nonzero_words`](crate::simd::Simd::nonzero_words).
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+pub unsafe fn nonzero_words(words: &[u64; 64]) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    while at < 8 {
+        // SAFETY: the caller's promise; the array holds 8 registers, and the load takes any address.
+        let eight = unsafe {
+            let eight = _mm512_loadu_si512(words.as_ptr().add(8 * at).cast());
+            _mm512_test_epi64_mask(eight, eight)
+        };
+        bits |= u64::from(eight) << (8 * at);
+        at += 1;
+    }
+    bits
+}
+
+/// The even and the odd lanes of `a`, then of `b`.
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn unzip_ps(a: __m512, b: __m512) -> (__m512, __m512) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        let second = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+        (_mm512_permutex2var_ps(a, first, b), _mm512_permutex2var_ps(a, second, b))
+    }
+}
+
+/// [`unzip_ps`] of `f64`.
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn unzip_pd(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        let second = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        (_mm512_permutex2var_pd(a, first, b), _mm512_permutex2var_pd(a, second, b))
+    }
+}
+
+/// The lanes of `a` and `b` in turn.
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn zip_ps(a: __m512, b: __m512) -> (__m512, __m512) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        let second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        (_mm512_permutex2var_ps(a, first, b), _mm512_permutex2var_ps(a, second, b))
+    }
+}
+
+/// [`zip_ps`] of `f64`.
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[inline(always)]
+unsafe fn zip_pd(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+        let second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+        (_mm512_permutex2var_pd(a, first, b), _mm512_permutex2var_pd(a, second, b))
+    }
+}
+
 macro_rules! operator {
     ($name:ident, $trait:ident, $method:ident, $intrinsic:ident) => {
         impl $trait for $name {
@@ -46,7 +140,8 @@ macro_rules! vector {
      store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
      mul: $mul:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident,
      fmadd: $fmadd:ident, round: $round:ident, scale: $scale:ident, reverse: $reverse:ident,
-     low: $low:ident, high: $high:ident, add_half: $add_half:ident, fold: $fold:ident) => {
+     low: $low:ident, high: $high:ident, add_half: $add_half:ident, fold: $fold:ident, unzip: $unzip:ident,
+     zip: $zip:ident) => {
         #[derive(Clone, Copy)]
         pub struct $name($register);
 
@@ -187,6 +282,18 @@ macro_rules! vector {
                 // SAFETY: a vector of this level exists.
                 unsafe { $fold($add_half($low(self.0), $high::<1>(self.0))) }
             }
+            #[inline(always)]
+            fn unzip(a: Self, b: Self) -> (Self, Self) {
+                // SAFETY: a vector of this level exists.
+                let (even, odd) = unsafe { $unzip(a.0, b.0) };
+                (Self(even), Self(odd))
+            }
+            #[inline(always)]
+            fn zip(a: Self, b: Self) -> (Self, Self) {
+                // SAFETY: a vector of this level exists.
+                let (low, high) = unsafe { $zip(a.0, b.0) };
+                (Self(low), Self(high))
+            }
         }
     };
 }
@@ -198,7 +305,7 @@ vector! {
     mul: _mm512_mul_ps, min: _mm512_min_ps, max: _mm512_max_ps, cmp: _mm512_cmp_ps_mask,
     mov: _mm512_mask_mov_ps, fmadd: _mm512_fmadd_ps, round: _mm512_roundscale_ps, scale: _mm512_scalef_ps,
     reverse: reverse_ps, low: _mm512_castps512_ps256, high: _mm512_extractf32x8_ps, add_half: _mm256_add_ps,
-    fold: fold_ps
+    fold: fold_ps, unzip: unzip_ps, zip: zip_ps
 }
 vector! {
     V4F64: [f64; 8], __m512d, mask u8, ids V4F64;
@@ -207,7 +314,7 @@ vector! {
     mul: _mm512_mul_pd, min: _mm512_min_pd, max: _mm512_max_pd, cmp: _mm512_cmp_pd_mask,
     mov: _mm512_mask_mov_pd, fmadd: _mm512_fmadd_pd, round: _mm512_roundscale_pd, scale: _mm512_scalef_pd,
     reverse: reverse_pd, low: _mm512_castpd512_pd256, high: _mm512_extractf64x4_pd, add_half: _mm256_add_pd,
-    fold: fold_pd
+    fold: fold_pd, unzip: unzip_pd, zip: zip_pd
 }
 ids_in_f64!(V4F64, V4);
 
