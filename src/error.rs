@@ -129,6 +129,14 @@ pub enum Error {
         /// The grid's shape.
         shape: Vec<usize>,
     },
+    /// A result of finite inputs is beyond the floating-point numbers.
+    #[error("{result}[{first_k}] overflows: a result of finite numbers is beyond the floating-point numbers")]
+    Overflow {
+        /// The result's name.
+        result: &'static str,
+        /// The first matrix of its sequence, in any member of a batch, with an entry that is not finite.
+        first_k: usize,
+    },
     /// The number of dimensions is not supported.
     #[error("{found} dimensions are not supported, 1 to {most} are")]
     Dimensions {

@@ -75,6 +75,15 @@ pub(crate) fn dense<'a, T: Copy, D: Dimension>(view: &'a ArrayView<'_, T, D>) ->
     Ok(Cow::Owned(cells))
 }
 
+/// So many zeros.
+pub(crate) fn zeros<T: Element>(len: usize) -> Result<Vec<T>> {
+    let mut cells = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    cells.try_reserve_exact(len).map_err(|_| Error::Allocation { bytes })?;
+    cells.resize(len, T::zero());
+    Ok(cells)
+}
+
 /// Refuses a shape that is not the expected one.
 pub(crate) fn check_shape(argument: &'static str, found: &[usize], expected: &[usize]) -> Result<()> {
     if found == expected {

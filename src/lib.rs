@@ -53,6 +53,7 @@ pub mod gather;
 pub mod gaussian;
 pub mod kdtree;
 pub mod mipmap;
+pub mod triconv;
 
 pub use bitvec;
 pub use element::Element;
@@ -64,7 +65,10 @@ pub use simd::Level;
 ///
 /// Its supertraits are the families' kernels. They are compiled once, in this crate, so that an unoptimised program that
 /// uses them runs them at full speed.
-pub trait Real: Element + gather::Kernels + gaussian::Kernels + kdtree::Calls + mipmap::Kernels {}
+pub trait Real:
+    Element + gather::Kernels + gaussian::Kernels + kdtree::Calls + triconv::Kernels + mipmap::Kernels
+{
+}
 impl Real for f32 {}
 impl Real for f64 {}
 

@@ -1,0 +1,39 @@
+//! Results that overflow.
+
+use crate::Real;
+use crate::error::{Error, Result};
+use std::sync::{Mutex, PoisonError};
+
+/// The matrices of a result that hold what is not finite: few, or the call fails or its input was such.
+#[derive(Default)]
+pub(super) struct Faults(Mutex<Vec<(usize, usize)>>);
+
+impl Faults {
+    /// Looks at cells of matrix `k` of an item.
+    pub(super) fn look<T: Real>(&self, item: usize, k: usize, cells: &[T]) {
+        // What is not finite gives NaN, whatever is added.
+        let sum = cells.iter().fold(T::zero(), |sum, &x| sum + (x - x));
+        if sum != T::zero() {
+            let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if faults.last() != Some(&(item, k)) {
+                faults.push((item, k));
+            }
+        }
+    }
+
+    /// Refuses an overflow: what is not finite in an item whose inputs are.
+    pub(super) fn check(self, result: &'static str, finite: impl Fn(usize) -> bool) -> Result<()> {
+        let mut faults = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        faults.sort_unstable_by_key(|&(item, k)| (k, item));
+        faults.dedup();
+        match faults.into_iter().find(|&(item, _)| finite(item)) {
+            Some((_, first_k)) => Err(Error::Overflow { result, first_k }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether all are.
+pub(super) fn finite<T: Real>(cells: &[T]) -> bool {
+    cells.iter().all(|x| x.is_finite())
+}

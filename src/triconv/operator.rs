@@ -1,0 +1,99 @@
+//! What the operators of this family share.
+
+use super::faults::{Faults, finite};
+use super::sequence::Sequence;
+use super::shapes::narrowed;
+use super::tuning::Tuning;
+use super::weights::{TABLED, Weights};
+use crate::Real;
+use crate::error::Result;
+use crate::simd::Level;
+use ndarray::ArrayD;
+
+/// What an operator knows beside its size.
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    pub(super) weights: Weights,
+    pub(super) level: Level,
+    pub(super) tuning: Tuning,
+    /// Whether `f32` is computed in `f64`.
+    pub(super) wide: bool,
+}
+
+impl Settings {
+    pub(super) fn new(weights: Weights) -> Result<Self> {
+        Ok(Self { weights, level: Level::current()?, tuning: Tuning::default(), wide: false })
+    }
+
+    /// Whether exponents are kept apart, where the largest weight is C(most, k).
+    pub(super) fn scaled(self, most: usize) -> bool {
+        self.weights == Weights::Binomial && (most > TABLED || self.tuning.scaled == Some(true))
+    }
+
+    /// Whether elements are computed in `f64` instead: on request, and where exponents are kept apart.
+    pub(super) fn wide<T>(self, most: usize) -> bool {
+        size_of::<T>() < size_of::<f64>() && (self.wide || self.scaled(most))
+    }
+}
+
+/// Items of which two operands are: whether both of an item are finite.
+pub(super) fn finite_pairs<'a, T: Real>(a: Sequence<'a, T>, b: Sequence<'a, T>) -> impl Fn(usize) -> bool {
+    move |item| finite(a.item(item % a.items)) && finite(b.item(item % b.items))
+}
+
+/// A result in `f64` of sequences of so many matrices, rounded once.
+pub(super) fn rounded<T: Real>(
+    name: &'static str,
+    result: &ArrayD<f64>,
+    len: usize,
+    is_finite: impl Fn(usize) -> bool,
+) -> Result<ArrayD<T>> {
+    let rounded = narrowed(result);
+    let cells = rounded.as_slice().expect("owned results have a standard layout");
+    let matrix: usize = result.shape()[result.ndim() - 2..].iter().product();
+    let faults = Faults::default();
+    for (index, matrix) in cells.chunks_exact(matrix.max(1)).enumerate() {
+        faults.look(index / len, index % len, matrix);
+    }
+    faults.check(name, is_finite)?;
+    Ok(rounded)
+}
+
+/// The methods that set what all operators of this family have.
+macro_rules! settings {
+    ($operator:ident) => {
+        impl<T: Real> $operator<T> {
+            /// The same operator with numbers in `f64` throughout, and results rounded once. It changes `f32` alone.
+            #[must_use]
+            pub fn with_f64_accumulation(mut self) -> Self {
+                self.settings.wide = true;
+                self
+            }
+
+            /// The same operator at another level. [`Level::V3`] and [`Level::V4`] give the same bits.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
+            pub fn with_level(mut self, level: Level) -> Result<Self> {
+                self.settings.level = level.checked()?;
+                Ok(self)
+            }
+
+            /// The same operator with choices made by the caller instead of by size.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn with_tuning(mut self, tuning: Tuning) -> Self {
+                self.settings.tuning = tuning;
+                self
+            }
+
+            /// The level that the kernels run at.
+            #[must_use]
+            pub fn level(&self) -> Level {
+                self.settings.level
+            }
+        }
+    };
+}
+pub(super) use settings;

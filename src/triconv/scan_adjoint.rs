@@ -1,0 +1,167 @@
+//! The adjoint of the scan: a scan backwards, and then a correlation of its results with those of the scan.
+
+use super::correlation::correlate;
+use super::faults::Faults;
+use super::kernels::Divide;
+use super::operator::{finite_pairs, rounded};
+use super::product::finite_groups;
+use super::recurrence::{Recurrence, Rule, Start};
+use super::scan::{Call, Scan, Side, turned, turned_back};
+use super::sequence::{Change, Sequence};
+use super::shapes::{Form, behind, cotangents, deliver, widened};
+use super::triangle::{Pairing, Pairs};
+use super::weights::{Binomials, Weights};
+use crate::Real;
+use crate::buffer::{Buffer, Output};
+use crate::error::Result;
+use crate::layout::{check_shape, dense, elements};
+use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
+
+/// The gradients that [`Scan::adjoint`] returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScanGradients<T> {
+    /// With respect to the terms S, shaped as `a`: matrix 0 is the gradient of A_0, matrix k that of S_k.
+    pub grad_s: ArrayD<T>,
+    /// With respect to `b`; the sum over the batch where it is shared.
+    pub grad_b: ArrayD<T>,
+}
+
+impl<T: Real> Scan<T> {
+    /// The gradients of [`Scan::forward`] or [`Scan::forward_with`], whose result is `a`, for the gradient `grad_a` of it, shaped as `a`, or
+    /// several of them behind an axis of R: new arrays shaped as `a` and `b`, behind an axis of R where there is one. R n (n + 1)
+    /// products of matrices.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scan::forward`].
+    pub fn adjoint(
+        &self,
+        grad_a: ArrayView<'_, T, impl Dimension>,
+        a: ArrayView<'_, T, impl Dimension>,
+        b: ArrayView<'_, T, impl Dimension>,
+    ) -> Result<ScanGradients<T>> {
+        let call = self.call_of("a", a.shape(), b.shape())?;
+        let several = cotangents("grad_a", grad_a.shape(), a.shape())?;
+        let wide = match self.is_wide() {
+            true => Some(self.in_f64().adjoint(widened(&grad_a).view(), widened(&a).view(), widened(&b).view())?),
+            false => None,
+        };
+        let (turned_g, turned_a) = (turned(grad_a, self.side), turned(a.view(), self.side));
+        let (g_cells, a_cells, b_cells) = (dense(&turned_g)?, dense(&turned_a)?, dense(&b)?);
+        let items = call.items() * several.unwrap_or(1);
+        let g = Sequence { cells: &g_cells[..], items, len: self.n + 1, rows: call.p, columns: call.m };
+        let a_cells = Sequence { cells: &a_cells[..], items: call.items(), ..g };
+        let b_cells = call.b(&b_cells, self.n);
+        let is_finite = finite_pairs(g, b_cells);
+        let group_is_finite = finite_groups(g, a_cells, call.shared);
+        let both_are = |group: usize| {
+            let members = if call.shared { group * call.items()..(group + 1) * call.items() } else { group..group + 1 };
+            group_is_finite(group) && members.into_iter().all(&is_finite)
+        };
+        if let Some(wide) = wide {
+            let grad_s = rounded("grad_s", &wide.grad_s, self.n + 1, &is_finite)?;
+            return Ok(ScanGradients { grad_s, grad_b: rounded("grad_b", &wide.grad_b, self.n, both_are)? });
+        }
+        let shape = behind(several, &[&call.leading[..], &[self.n + 1, call.p, call.m]].concat());
+        let recurrence = self.backwards(&call, items, b_cells)?;
+        let (buffer, faults) = (Buffer::new(elements::<T>(&shape)?)?, Faults::default());
+        let scratch = recurrence.scratch()?;
+        let grad_s: ArrayD<T> =
+            buffer.fill(&shape, |out| recurrence.write((g, Start::Backwards), scratch, Output::fresh(out), &faults));
+        faults.check("grad_s", &is_finite)?;
+        let grad_b = self.to_b(&call, several, a_cells, &grad_s, both_are)?;
+        Ok(ScanGradients { grad_s: turned_back(grad_s, self.side), grad_b: turned_back(grad_b, self.side) })
+    }
+
+    /// [`Scan::adjoint`] into the caller's arrays, which are overwritten.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scan::adjoint`]; nothing is written then.
+    pub fn adjoint_into(
+        &self,
+        grad_a: ArrayView<'_, T, impl Dimension>,
+        a: ArrayView<'_, T, impl Dimension>,
+        b: ArrayView<'_, T, impl Dimension>,
+        grad_s: ArrayViewMut<'_, T, impl Dimension>,
+        grad_b: ArrayViewMut<'_, T, impl Dimension>,
+    ) -> Result<()> {
+        self.adjoint_form(grad_a, a, b, (grad_s, grad_b), Form::Overwrite)
+    }
+
+    /// [`Scan::adjoint`] added to the caller's arrays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scan::adjoint`]; nothing is written then.
+    pub fn adjoint_add(
+        &self,
+        grad_a: ArrayView<'_, T, impl Dimension>,
+        a: ArrayView<'_, T, impl Dimension>,
+        b: ArrayView<'_, T, impl Dimension>,
+        grad_s: ArrayViewMut<'_, T, impl Dimension>,
+        grad_b: ArrayViewMut<'_, T, impl Dimension>,
+    ) -> Result<()> {
+        self.adjoint_form(grad_a, a, b, (grad_s, grad_b), Form::Add)
+    }
+
+    fn adjoint_form(
+        &self,
+        grad_a: ArrayView<'_, T, impl Dimension>,
+        a: ArrayView<'_, T, impl Dimension>,
+        b: ArrayView<'_, T, impl Dimension>,
+        (grad_s, grad_b): (ArrayViewMut<'_, T, impl Dimension>, ArrayViewMut<'_, T, impl Dimension>),
+        form: Form,
+    ) -> Result<()> {
+        self.call_of("a", a.shape(), b.shape())?;
+        let several = cotangents("grad_a", grad_a.shape(), a.shape())?;
+        check_shape("grad_s", grad_s.shape(), &behind(several, a.shape()))?;
+        check_shape("grad_b", grad_b.shape(), &behind(several, b.shape()))?;
+        let gradients = self.adjoint(grad_a, a, b)?;
+        deliver(&gradients.grad_s, grad_s, form);
+        deliver(&gradients.grad_b, grad_b, form);
+        Ok(())
+    }
+
+    /// The scan of gradients from the last one to the first.
+    fn backwards<'a>(&self, call: &Call, items: usize, b: Sequence<'a, T>) -> Result<Recurrence<'a, T>> {
+        let nothing = Rule { binomials: None, divide: Divide::Nothing, scaled: false };
+        let rule = match self.settings.weights {
+            Weights::Binomial => {
+                let binomials = Some(Binomials::Backwards { last: self.n.saturating_sub(1) });
+                Rule { binomials, scaled: self.scaled(), ..nothing }
+            }
+            Weights::Taylor => Rule { divide: Divide::Factors { last: self.n }, ..nothing },
+            Weights::Plain => nothing,
+        };
+        let settings = (self.settings.level, self.settings.tuning);
+        Recurrence::new(b, self.side == Side::Right, (items, call.p), rule, settings)
+    }
+
+    /// The gradient of B_i: the sum over j of w(i + j, j) A_j^T G_{i+j+1}.
+    fn to_b(
+        &self,
+        call: &Call,
+        several: Option<usize>,
+        a: Sequence<'_, T>,
+        grad_s: &ArrayD<T>,
+        is_finite: impl Fn(usize) -> bool,
+    ) -> Result<ArrayD<T>> {
+        let items = call.items() * several.unwrap_or(1);
+        let cells = grad_s.as_slice().expect("owned results have a standard layout");
+        let g = Sequence { cells, items, ..a };
+        let binomials = (self.settings.weights == Weights::Binomial).then_some(Binomials::OfSum);
+        let pairs = Pairs::over(items, call.shared.then_some(call.items()));
+        let rule = (Pairing::Correlation { first: 0 }, binomials, self.scaled());
+        let mut correlation = correlate(self.settings, (a, g), rule, pairs, 0..self.n);
+        let divided = self.settings.weights == Weights::Taylor;
+        correlation.change = Change { skipped: 1, divided, ..Change::default() };
+        let leading = if call.shared { &[] } else { &call.leading[..] };
+        let shape = behind(several, &[leading, &[self.n, call.m, call.m]].concat());
+        let (prepared, faults) = (correlation.prepare()?, Faults::default());
+        let buffer = Buffer::new(elements::<T>(&shape)?)?;
+        let grad_b = buffer.fill(&shape, |out| prepared.write(Output::fresh(out), &faults));
+        faults.check("grad_b", is_finite)?;
+        Ok(grad_b)
+    }
+}

@@ -1,0 +1,445 @@
+//! Triangular sums whose factors are all known: products, correlations, and the gradients that are such.
+
+use super::faults::Faults;
+use super::kernels::{LEAD, Left, Sums, Weighting};
+use super::sequence::{Change, Right, Sequence, exponent_of, interleave, scale};
+use super::tuning::{Lanes, Size, Tuning};
+use super::weights::{Binomials, Factorials};
+use crate::Real;
+use crate::buffer::{Filled, Output, Tile};
+use crate::error::Result;
+use crate::exponent::ldexp;
+use crate::layout::zeros;
+use crate::parallel::{Cut, for_each_tile};
+use crate::simd::Level;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Which right factor belongs to term j of output x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pairing {
+    /// x - j.
+    Convolution,
+    /// x + j - first: right factors are given from index `first` on.
+    Correlation { first: usize },
+    /// j + first - x: left factors are given from index `first` on.
+    Shift { first: usize },
+}
+
+impl Pairing {
+    /// The terms of outputs x..x + lanes that some of them have both factors of, where there are so many of each, and
+    /// those that all have.
+    fn terms(self, x: usize, lanes: usize, left: usize, right: usize) -> (Range<usize>, Range<usize>) {
+        let last = x + lanes - 1;
+        let (some, all) = match self {
+            Self::Convolution => ((x + 1).saturating_sub(right)..last + 1, (last + 1).saturating_sub(right)..x + 1),
+            Self::Correlation { first } => {
+                let end = |x: usize| (right + first).saturating_sub(x);
+                (first.saturating_sub(last)..end(x), first.saturating_sub(x)..end(last))
+            }
+            Self::Shift { first } => {
+                let (start, end) = (|x: usize| x.saturating_sub(first), |x: usize| (x + right).saturating_sub(first));
+                (start(x)..end(last), start(last)..end(x))
+            }
+        };
+        let within = |range: Range<usize>| range.start..range.end.min(left);
+        let (some, all) = (within(some), within(all));
+        match (right == 0 || some.is_empty(), all.is_empty()) {
+            (true, _) => (0..0, 0..0),
+            (_, true) => (some.clone(), some.end..some.end),
+            _ => (some, all),
+        }
+    }
+
+    /// The right factor.
+    fn right(self, x: usize, j: usize) -> usize {
+        match self {
+            Self::Convolution => x - j,
+            Self::Correlation { first } => x + j - first,
+            Self::Shift { first } => j + first - x,
+        }
+    }
+
+    /// From one term's right factor to the next one's.
+    fn step(self) -> isize {
+        if self == Self::Convolution { -1 } else { 1 }
+    }
+
+    /// The place of the right factor among those in order of ascending outputs, which may be before the first.
+    fn place(self, x: usize, j: usize, right: usize) -> isize {
+        let signed = |n: usize| n as isize;
+        match self {
+            Self::Convolution => signed(x) - signed(j),
+            Self::Correlation { first } => signed(x + j) - signed(first),
+            Self::Shift { first } => signed(x + right) - 1 - signed(j + first),
+        }
+    }
+
+    /// From one term's place to the next one's.
+    fn place_step(self) -> isize {
+        if matches!(self, Self::Correlation { .. }) { 1 } else { -1 }
+    }
+
+    /// Larger than every index of a weight.
+    fn most(self, left: usize, right: usize) -> usize {
+        match self {
+            Self::Convolution => left + right,
+            Self::Correlation { first } | Self::Shift { first } => left + right + first,
+        }
+    }
+}
+
+/// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`, where an
+/// item number beyond a batch starts again at its first.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs {
+    pub(super) groups: usize,
+    pub(super) summed: usize,
+}
+
+impl Pairs {
+    /// The pairs of so many items, each a result, or summed over batches of a size.
+    pub(super) fn over(items: usize, summed: Option<usize>) -> Self {
+        match summed {
+            Some(summed) => Self { groups: items.checked_div(summed).unwrap_or(0), summed },
+            None => Self { groups: items, summed: 1 },
+        }
+    }
+}
+
+/// `out_x = sum over pairs of items and terms j of w(x, j) L_j R`, for a range of x.
+pub(super) struct Triangle<'a, T> {
+    pub(super) left: Sequence<'a, T>,
+    pub(super) left_transposed: bool,
+    pub(super) right: Sequence<'a, T>,
+    pub(super) change: Change,
+    pub(super) pairing: Pairing,
+    pub(super) binomials: Option<Binomials>,
+    /// Whether exponents are kept apart.
+    pub(super) scaled: bool,
+    pub(super) pairs: Pairs,
+    pub(super) range: Range<usize>,
+    pub(super) level: Level,
+    pub(super) tuning: Tuning,
+}
+
+/// A triangle whose right factors lie as the inner loops read them.
+pub(super) struct Prepared<'a, 'b, T: Clone> {
+    triangle: &'b Triangle<'a, T>,
+    left: Cow<'a, [T]>,
+    left_exponents: Vec<i32>,
+    left_items: usize,
+    right: Right<'a, T>,
+    right_items: usize,
+    factorials: Option<Factorials>,
+    rows: usize,
+    lanes: Lanes,
+}
+
+impl<'a, T: Real> Triangle<'a, T> {
+    /// Rows, inner indices and columns of the products.
+    fn shape(&self) -> (usize, usize, usize) {
+        let (rows, inner) = match self.left_transposed {
+            false => (self.left.rows, self.left.columns),
+            true => (self.left.columns, self.left.rows),
+        };
+        let columns = if self.change.transposed { self.right.rows } else { self.right.columns };
+        (rows, inner, columns)
+    }
+
+    fn size(&self) -> Size {
+        let (rows, inner, columns) = self.shape();
+        let items = self.pairs.groups * self.pairs.summed;
+        Size { items, len: self.range.len().max(self.left.len.min(self.right.len)), rows, inner, columns }
+    }
+
+    /// Copies what must lie differently: all that can fail.
+    pub(super) fn prepare(&self) -> Result<Prepared<'a, '_, T>> {
+        let size = self.size();
+        let lanes = match self.scaled {
+            true => Lanes::Columns,
+            false => self.tuning.lanes::<T>(size, self.pairs.summed == 1 && self.pairs.groups > 1),
+        };
+        let change = Change {
+            reversed: matches!(self.pairing, Pairing::Shift { .. }) && lanes == Lanes::Time,
+            normalized: self.scaled,
+            ..self.change
+        };
+        let right_items = self.right.items;
+        // A batch is packed by the groups that compute it.
+        let right = match lanes {
+            Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..self.right }, change, lanes)?,
+            _ => Right::new(self.right, change, lanes)?,
+        };
+        let (mut left, mut left_exponents, mut factorials) = (Cow::Borrowed(self.left.cells), Vec::new(), None);
+        if self.scaled {
+            let mut normalized = zeros::<T>(self.left.cells.len())?;
+            normalized.copy_from_slice(self.left.cells);
+            for matrix in normalized.chunks_exact_mut(self.left.matrix()) {
+                let exponent = exponent_of(matrix);
+                scale(matrix, -exponent);
+                left_exponents.push(exponent);
+            }
+            left = Cow::Owned(normalized);
+            factorials = Some(Factorials::new(self.pairing.most(self.left.len, self.right.len)));
+        }
+        let (rows, left_items) = (size.rows, self.left.items);
+        Ok(Prepared { triangle: self, left, left_exponents, left_items, right, right_items, factorials, rows, lanes })
+    }
+}
+
+impl<T: Real> Prepared<'_, '_, T> {
+    /// Writes, or adds to, the outputs (groups, range, rows, columns).
+    pub(super) fn write(&self, out: Output<'_, T>, faults: &Faults) -> Filled {
+        let (outputs, groups) = (self.triangle.range.len(), self.triangle.pairs.groups);
+        if groups * outputs == 0 {
+            return Filled::NOTHING;
+        }
+        let matrix = self.rows * self.right.columns;
+        let parallel = self.triangle.tuning.parallel(self.triangle.size());
+        if self.lanes == Lanes::Batch {
+            let cut = Cut { group: groups, tile: T::LANES, width: outputs * matrix, parallel };
+            return for_each_tile(out, groups, &cut, &|_, groups, tile| self.batches(groups, tile, faults));
+        }
+        let tile = if self.lanes == Lanes::Time { T::LANES } else { 4 };
+        let cut = Cut { group: outputs, tile, width: matrix, parallel };
+        for_each_tile(out, groups * outputs, &cut, &|group, outputs, tile| match self.lanes {
+            Lanes::Time => self.neighbors(group, outputs, tile, faults),
+            _ => self.columns(group, outputs, tile, faults),
+        })
+    }
+
+    /// The left and right items of a group.
+    fn items(&self, group: usize) -> impl Iterator<Item = (usize, usize)> {
+        let summed = self.triangle.pairs.summed;
+        (group * summed..(group + 1) * summed).map(|pair| (pair % self.left_items, pair % self.right_items))
+    }
+
+    fn left(&self, item: usize) -> &[T] {
+        let cells = self.triangle.left.len * self.triangle.left.matrix();
+        &self.left[item * cells..][..cells]
+    }
+
+    /// How a left matrix is read.
+    fn left_steps(&self) -> (Left, [usize; 3]) {
+        let left = &self.triangle.left;
+        match self.triangle.left_transposed {
+            false => (Left::Rows, [left.matrix(), left.columns, 1]),
+            true => (Left::Columns, [left.matrix(), 1, left.columns]),
+        }
+    }
+
+    /// Outputs one after another, lanes along columns.
+    fn columns(&self, group: usize, outputs: Range<usize>, tile: &mut Tile<'_, T>, faults: &Faults) {
+        let (triangle, right) = (self.triangle, &self.right);
+        let line = right.line();
+        let chunk = triangle.tuning.chunk::<T>(triangle.size());
+        let (kind, left_steps) = self.left_steps();
+        let mut sums = vec![T::zero(); self.rows * line];
+        let mut total = vec![T::zero(); if triangle.scaled { sums.len() } else { 0 }];
+        let mut weights = Vec::new();
+        let cells = tile.accumulators();
+        for (cells, output) in cells.chunks_exact_mut(self.rows * right.columns).zip(outputs) {
+            let x = triangle.range.start + output;
+            let mut continued = false;
+            total.fill(T::zero());
+            for (left_item, right_item) in self.items(group) {
+                let (terms, _) = triangle.pairing.terms(x, 1, triangle.left.len, right.len);
+                let exponent = self.weigh(x, (left_item, right_item), terms.clone(), &mut weights);
+                for first in terms.clone().step_by(chunk) {
+                    let right_index = triangle.pairing.right(x, first);
+                    let job = Sums {
+                        left: &self.left(left_item)[first * left_steps[0]..],
+                        kind,
+                        left_steps,
+                        right: &right.cells[right_item * right.item()..],
+                        right_at: right_index * right.inner * line,
+                        right_step: triangle.pairing.step() * (right.inner * line) as isize,
+                        right_steps: right.steps(),
+                        rows: self.rows,
+                        vectors: line / T::LANES,
+                        inner: right.inner,
+                        terms: chunk.min(terms.end - first),
+                        weights: triangle.binomials.map(|_| Weighting {
+                            cells: &weights,
+                            at: (first - terms.start) * T::LANES,
+                            step: T::LANES as isize,
+                        }),
+                    };
+                    T::sums(triangle.level, &job, continued, &mut sums);
+                    continued = true;
+                }
+                if triangle.scaled && continued {
+                    scale(&mut sums, exponent);
+                    total.iter_mut().zip(&sums).for_each(|(total, &sum)| *total = *total + sum);
+                    continued = false;
+                }
+            }
+            let sums = if triangle.scaled {
+                &total
+            } else {
+                if !continued {
+                    sums.fill(T::zero());
+                }
+                &sums
+            };
+            for (cells, sums) in cells.chunks_exact_mut(right.columns).zip(sums.chunks_exact(line)) {
+                faults.look(group, x, &sums[..right.columns]);
+                cells.iter_mut().zip(sums).for_each(|(cell, &sum)| *cell = *cell + sum);
+            }
+        }
+    }
+
+    /// A vector of weights a term. With exponents apart, sums are to be taken times the power of two that is returned.
+    fn weigh(&self, x: usize, items: (usize, usize), terms: Range<usize>, weights: &mut Vec<T>) -> i32 {
+        weights.clear();
+        let Some(binomials) = self.triangle.binomials else { return 0 };
+        let Some(factorials) = &self.factorials else {
+            let table = T::table();
+            for j in terms {
+                weights.extend(std::iter::repeat_n(binomials.weight(table, x, j), T::LANES));
+            }
+            return 0;
+        };
+        let (left, right) = (items.0 * self.triangle.left.len, items.1 * self.right.len);
+        weigh_apart(
+            terms.map(|j| {
+                let (mantissa, exponent) = factorials.binomial(binomials.of(x, j));
+                let right = self.right.exponents[right + self.triangle.pairing.right(x, j)];
+                (mantissa, exponent + self.left_exponents[left + j] + right)
+            }),
+            weights,
+        )
+    }
+
+    /// Neighbouring outputs, at most a vector of them, lanes along outputs.
+    fn neighbors(&self, group: usize, outputs: Range<usize>, tile: &mut Tile<'_, T>, faults: &Faults) {
+        let cells = tile.accumulators();
+        let matrix = self.rows * self.right.columns;
+        let mut sums = vec![T::zero(); matrix * T::LANES];
+        // Strided memory may be cut elsewhere than tiles are.
+        for (cells, first) in cells.chunks_mut(matrix * T::LANES).zip(outputs.step_by(T::LANES)) {
+            let (x, lanes) = (self.triangle.range.start + first, cells.len() / matrix);
+            self.sums_of_lanes(group, x, lanes, &mut sums);
+            for (lane, cells) in cells.chunks_exact_mut(matrix).enumerate() {
+                for (cell, sums) in cells.iter_mut().zip(sums.chunks_exact(T::LANES)) {
+                    faults.look(group, x + lane, &sums[lane..=lane]);
+                    *cell = *cell + sums[lane];
+                }
+            }
+        }
+    }
+
+    fn sums_of_lanes(&self, group: usize, x: usize, lanes: usize, sums: &mut [T]) {
+        let (triangle, right) = (self.triangle, &self.right);
+        let (kind, left_steps) = self.left_steps();
+        let (some, all) = triangle.pairing.terms(x, lanes, triangle.left.len, right.len);
+        sums.fill(T::zero());
+        for (left_item, right_item) in self.items(group) {
+            let job = |terms: &Range<usize>| {
+                let place = triangle.pairing.place(x, terms.start, right.len);
+                let job = Sums {
+                    left: &self.left(left_item)[terms.start * left_steps[0]..],
+                    kind,
+                    left_steps,
+                    right: &right.cells[right_item * right.item()..][..right.item()],
+                    right_at: LEAD.wrapping_add_signed(place),
+                    right_step: triangle.pairing.place_step(),
+                    right_steps: right.steps(),
+                    rows: self.rows,
+                    vectors: right.columns,
+                    inner: right.inner,
+                    terms: terms.len(),
+                    weights: triangle.binomials.map(|binomials| binomials.lanes(T::table(), x, terms.start)),
+                };
+                (job, place)
+            };
+            for edge in [some.start..all.start, all.end..some.end] {
+                if !edge.is_empty() {
+                    let (job, place) = job(&edge);
+                    T::edge(triangle.level, &job, place, right.len, sums);
+                }
+            }
+            if !all.is_empty() {
+                T::sums(triangle.level, &job(&all).0, true, sums);
+            }
+        }
+    }
+
+    /// Some groups, a vector of them at a time, lanes along them.
+    fn batches(&self, groups: Range<usize>, tile: &mut Tile<'_, T>, faults: &Faults) {
+        let (triangle, right) = (self.triangle, &self.right);
+        let (left, matrix) = (&triangle.left, self.rows * right.columns);
+        let right_matrix = right.inner * right.columns;
+        let outputs = triangle.range.len();
+        let mut lefts = vec![T::zero(); left.len * left.matrix() * T::LANES];
+        let mut rights = vec![T::zero(); right.len * right_matrix * T::LANES];
+        let mut sums = vec![T::zero(); matrix * T::LANES];
+        let mut weights = Vec::new();
+        let left_steps = match triangle.left_transposed {
+            false => [left.matrix(), left.columns, 1],
+            true => [left.matrix(), 1, left.columns],
+        };
+        let change = triangle.change;
+        let inner_steps = if change.transposed { [1, right.inner] } else { [right.columns, 1] };
+        let cells = tile.accumulators();
+        for (cells, first) in cells.chunks_mut(T::LANES * outputs * matrix).zip(groups.clone().step_by(T::LANES)) {
+            let last = groups.end.min(first + T::LANES);
+            interleave((first..last).map(|group| self.left(group % self.left_items)), &mut lefts);
+            let skipped = change.skipped * right_matrix;
+            let rest = |group: usize| &triangle.right.item(group % self.right_items)[skipped..];
+            interleave((first..last).map(rest), &mut rights);
+            if change.divided {
+                for (i, matrix) in rights.chunks_exact_mut(right_matrix * T::LANES).enumerate() {
+                    let divisor = T::from_usize(i + 1).expect("every integer rounds to an element");
+                    matrix.iter_mut().for_each(|cell| *cell = *cell / divisor);
+                }
+            }
+            for output in 0..outputs {
+                let x = triangle.range.start + output;
+                let (terms, _) = triangle.pairing.terms(x, 1, left.len, right.len);
+                self.weigh(x, (0, 0), terms.clone(), &mut weights);
+                sums.fill(T::zero());
+                if !terms.is_empty() {
+                    let job = Sums {
+                        left: &lefts[terms.start * left.matrix() * T::LANES..],
+                        kind: Left::Vectors,
+                        left_steps: left_steps.map(|step| step * T::LANES),
+                        right: &rights,
+                        right_at: triangle.pairing.right(x, terms.start) * right_matrix * T::LANES,
+                        right_step: triangle.pairing.step() * (right_matrix * T::LANES) as isize,
+                        right_steps: inner_steps.map(|step| step * T::LANES),
+                        rows: self.rows,
+                        vectors: right.columns,
+                        inner: right.inner,
+                        terms: terms.len(),
+                        weights: triangle.binomials.map(|_| Weighting {
+                            cells: &weights,
+                            at: 0,
+                            step: T::LANES as isize,
+                        }),
+                    };
+                    T::sums(triangle.level, &job, false, &mut sums);
+                }
+                for (lane, cells) in cells.chunks_exact_mut(outputs * matrix).enumerate() {
+                    for (cell, sums) in cells[output * matrix..][..matrix].iter_mut().zip(sums.chunks_exact(T::LANES)) {
+                        faults.look(first + lane, x, &sums[lane..=lane]);
+                        *cell = *cell + sums[lane];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A vector of weights for each of these numbers and powers of two, relative to the largest power, which is returned.
+pub(super) fn weigh_apart<T: Real>(terms: impl Iterator<Item = (f64, i32)> + Clone, weights: &mut Vec<T>) -> i32 {
+    let largest = terms.clone().map(|(_, exponent)| exponent).max().unwrap_or(0);
+    for (mantissa, exponent) in terms {
+        // Not 0, which would make a NaN of a product that is infinite.
+        let weight = ldexp(mantissa, exponent - largest).max(f64::MIN_POSITIVE);
+        let weight = T::from_f64(weight).expect("every f64 rounds to an element");
+        weights.extend(std::iter::repeat_n(weight, T::LANES));
+    }
+    largest
+}
