@@ -28,8 +28,6 @@ pub struct Tuning {
     pub chunk: Option<usize>,
     /// Whether to keep exponents apart, which binomial weights beyond a table need.
     pub scaled: Option<bool>,
-    /// Steps of a relaxed scan that are always computed directly, at least 1.
-    pub leaf: Option<usize>,
 }
 
 /// Floating-point operations below which waking a second thread costs more than it saves. An estimate.

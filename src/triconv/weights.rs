@@ -10,7 +10,7 @@ use std::array::from_fn;
 pub enum Weights {
     /// Derivatives, or coefficients of exponential generating functions: `w(k, j)` is the binomial coefficient C(k, j), as in
     /// the rule of Leibniz. The numbers are the nearest floats up to k = 128; beyond, sums are taken with exponents apart, so
-    /// that no weight overflows.
+    /// that no weight overflows. Beyond k = 32, `f32` is computed in `f64`, and results are rounded once.
     #[default]
     Binomial,
     /// Taylor coefficients `f^(k) / k!`. In a scan `w(k, j) = 1 / (k + 1)`; in products and correlations 1, since a product of Taylor
@@ -44,8 +44,8 @@ pub fn binomial(n: u64, k: u64) -> f64 {
     let mut c = Twofold::from(1);
     for i in 0..k {
         c = c.times(Twofold::from(n - i).over(i + 1));
-        if c.high.is_infinite() {
-            return c.high;
+        if !c.high.is_finite() {
+            return f64::INFINITY;
         }
     }
     c.high
