@@ -9,7 +9,7 @@ use common::gather::{adjoint, adjoint_add, forward, operator, random_ids};
 use common::interpolate_case::InterpolateCase;
 use common::levels;
 use common::limits::Limit;
-use common::maps_case::{Data, MapsCase, PARAMETERS};
+use common::maps_case::{Data as Shapes, MapsCase, PARAMETERS};
 use common::maps_strategy::PATHS;
 use common::neighbors::assert_exact;
 use common::neighbors_case::Case;
@@ -18,6 +18,9 @@ use common::reduction_case::{Family, Form, Problem};
 use common::search_case::SearchCase;
 use common::segment_case::BySegment;
 use common::space::{Axes, METRICS};
+use common::triconv_product_case::ProductCase;
+use common::triconv_scan_case::{Data, KINDS, SIDES, ScanCase, WEIGHTS};
+use common::triconv_strategy::LANES;
 use common::values::{Value, Values};
 use common::weighted_case::WeightedSums;
 use ndarray::{ArrayViewMut, array, s};
@@ -25,6 +28,7 @@ use pullback::Level;
 use pullback::gather::{OutOfRange, Reduction, Tuning};
 use pullback::gaussian;
 use pullback::kdtree::Builder;
+use pullback::triconv;
 
 fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
     let (rows, policy) = (3, OutOfRange::Skip { fill: 0.5 });
@@ -192,7 +196,7 @@ fn gaussian_maps() {
                 let (offsets, on) = ((at % 2 == 1).then_some(0.4), Some(double));
                 let tuning = gaussian::Tuning { stream: on, parallel: on, tile: Some(2), mirror: on, path };
                 let case = MapsCase { parameters, double, window, offsets, tuning, ..MapsCase::default() };
-                MapsCase { data: Data::Mixed, leading: vec![3], ..case }.check(level);
+                MapsCase { data: Shapes::Mixed, leading: vec![3], ..case }.check(level);
             }
         }
     });
@@ -206,6 +210,47 @@ fn gaussian_blur() {
             let (double, channels_first, stride) = (at % 2 == 1, at % 3 == 1, 1 + at % 2);
             let case = BlurCase { border, double, channels_first, stride, image: [1, 4, 5, 3], ..BlurCase::default() };
             BlurCase { window: [3, 9], parameters: PARAMETERS[at % 5], ..case }.check(level);
+        }
+    });
+}
+
+/// Scans and their gradients in every form, of a vector of columns and less, forward in time, and of a batch.
+#[test]
+fn triconv_scan() {
+    levels::each(|level| {
+        for (at, (lanes, kind)) in LANES.into_iter().flat_map(|lanes| KINDS.map(|kind| (lanes, kind))).enumerate() {
+            let on = Some(at % 2 == 1);
+            let tuning =
+                triconv::Tuning { lanes, parallel: on, rows: Some(2), scaled: on, ..triconv::Tuning::default() };
+            for (n, p, m) in [(3, 3, 9), (9, 1, 1), (4, 2, 3)] {
+                let case = ScanCase { n, p, m, kind, tuning, weights: WEIGHTS[at % 3], ..ScanCase::default() };
+                ScanCase { side: SIDES[at % 2], sources: at % 3 == 0, data: Data::Mixed, ..case }.check(level);
+            }
+        }
+    });
+}
+
+#[test]
+fn triconv_product() {
+    products(false);
+}
+
+#[test]
+fn triconv_correlation() {
+    products(true);
+}
+
+fn products(correlation: bool) {
+    levels::each(|level| {
+        for (at, (lanes, kind)) in LANES.into_iter().flat_map(|lanes| KINDS.map(|kind| (lanes, kind))).enumerate() {
+            let on = Some(at % 2 == 1);
+            let tuning =
+                triconv::Tuning { lanes, parallel: on, rows: Some(2), scaled: on, ..triconv::Tuning::default() };
+            for (p, m, q) in [(3, 9, 2), (1, 1, 1), (2, 3, 17)] {
+                let case =
+                    ProductCase { correlation, p, m, q, kind, tuning, lengths: [3, 4], ..ProductCase::default() };
+                ProductCase { weights: WEIGHTS[at % 3], data: Data::Mixed, ..case }.check(level);
+            }
         }
     });
 }

@@ -52,6 +52,12 @@ impl<T: Clone, D: Dimension> Strided<T, D> {
         Self { memory: Array::from_shape_simple_fn(stored, value), strides, extent }
     }
 
+    /// A copy in standard layout.
+    pub fn standard(array: ArrayView<'_, T, D>) -> Self {
+        let mut cells = array.iter().cloned();
+        Self::new(array.raw_dim(), Strides::default(), || cells.next().expect("as many"))
+    }
+
     pub fn view(&self) -> ArrayView<'_, T, D> {
         let memory = self.memory.broadcast(self.extent.clone()).expect("axes of length 1 are broadcast");
         through(self.strides, memory)

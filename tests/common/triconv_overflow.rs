@@ -1,0 +1,84 @@
+//! Answers that overflow, and results of f64 that are rounded.
+
+use super::cells::assert_cells;
+use super::triconv_bounds::most;
+use super::wide::{Referred, Wide};
+use ndarray::ArrayD;
+use pullback::Error;
+
+/// A result of which only a part is looked at.
+pub type Borrowed<'a, T> = Result<&'a ArrayD<T>, &'a Error>;
+
+/// What references know of a matrix of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Beyond {
+    pub k: usize,
+    /// Whether the sums of magnitudes are near the largest number, so that a sum may be beyond it on the way.
+    pub possible: bool,
+    /// Whether an entry is beyond it, however it is rounded.
+    pub certain: bool,
+}
+
+impl Beyond {
+    /// Of entries that are right within `error` of their sizes.
+    pub fn of<T: Referred>(k: usize, values: &[T::Wide], sizes: &[f64], error: f64) -> Self {
+        let beyond = |(value, size): (&T::Wide, &f64)| {
+            let value = value.to_f64().abs();
+            value.is_finite() && value - (error + 1e-6) * size > most::<T>()
+        };
+        Self {
+            k,
+            possible: sizes.iter().any(|&size| size.is_nan() || size >= most::<T>() / 4.0),
+            certain: values.iter().zip(sizes).any(beyond),
+        }
+    }
+}
+
+/// `error` says that `result` overflows, and where it may: at the matrix itself or, where those after it are computed from one that
+/// comes first, there.
+#[track_caller]
+pub fn assert_overflow(result: &'static str, error: &Error, known: &[Beyond], backwards: bool) {
+    let &Error::Overflow { result: named, first_k } = error else { panic!("{error}") };
+    assert_eq!(named, result, "{error}");
+    let possible = known.iter().any(|b| b.possible && (b.k == first_k || backwards && b.k > first_k));
+    assert!(possible, "{error}, where nothing is near it: {known:?}");
+    let earlier = known.iter().find(|b| b.certain && b.k < first_k);
+    assert!(earlier.is_none(), "{error}, not before it: {earlier:?}");
+}
+
+/// `found` is what `wide` is rounded to, and an error where that is not finite though all inputs are. Matrices are along the last axis
+/// but two.
+#[track_caller]
+pub fn same_rounded<T: Referred>(result: &'static str, found: Borrowed<'_, T>, wide: Borrowed<'_, f64>, finite: bool) {
+    let wide = match wide {
+        Ok(wide) => wide,
+        Err(error) => return assert_eq!(found.err(), Some(error), "not the error of f64"),
+    };
+    let rounded = wide.mapv(T::rounded);
+    let over = |wide: f64, rounded: T| wide.is_finite() && !rounded.is_finite();
+    let cells = wide.indexed_iter().zip(&rounded).filter(|((_, wide), rounded)| over(**wide, rounded.value()));
+    let first = cells.map(|((at, _), _)| at[wide.ndim() - 3]).min();
+    match (found, first) {
+        (Ok(found), None) => assert_cells(result, found, &rounded),
+        (Err(Error::Overflow { result: named, first_k }), Some(first)) => {
+            assert_eq!((*named, *first_k), (result, first));
+        }
+        (Err(error), _) => panic!("{error}, not the result of f64"),
+        // Items that hold what is not finite are no error.
+        (Ok(found), Some(_)) => {
+            assert!(!finite, "{result} overflows without an error");
+            assert_cells(result, found, &rounded);
+        }
+    }
+}
+
+/// `found` is `start` with a gradient added to it, but for two roundings.
+#[track_caller]
+pub fn assert_added<T: Referred>(what: &str, start: &ArrayD<T>, gradient: &ArrayD<T>, found: &ArrayD<T>) {
+    for ((start, gradient), found) in start.iter().zip(gradient).zip(found) {
+        let sum = start.wide() + gradient.wide();
+        let error = 4.0 * T::unit() * (start.wide().to_f64().abs() + gradient.wide().to_f64().abs());
+        let close = (found.wide() - sum).to_f64().abs() <= error;
+        assert!(close || !gradient.is_finite(), "{what} is {found:?} by adjoint_add, not {start:?} + {gradient:?}");
+    }
+}

@@ -1,0 +1,270 @@
+//! Scans and their gradients near those of plain loops in twice the precision, whatever the matrices, the weights, the sizes, the
+//! strides, the choices that are made by size and the number of threads.
+
+use crate::common::levels;
+use crate::common::problems::check_random;
+use crate::common::random::Random;
+use crate::common::strides::{Strided, Strides};
+use crate::common::threads;
+use crate::common::triconv_scan_case::{Data, KINDS, Kind, SIDES, ScanCase, ScanLayout, Scene, WEIGHTS};
+use crate::common::triconv_strategy::{LANES, SIZES, scans};
+use crate::common::values::Value;
+use crate::common::wide::Referred;
+use pullback::Level;
+use pullback::triconv::{Lanes, Side, Tuning, Weights};
+use std::fs::read_to_string;
+
+#[test]
+fn random_problems() {
+    levels::each(|level| check_random(400, &scans(), |case| case.check(level)));
+}
+
+#[test]
+fn every_size_of_matrices() {
+    levels::each(|level| {
+        for (at, (p, m)) in SIZES.into_iter().flat_map(|p| SIZES.map(|m| (p, m))).enumerate() {
+            let (kind, side, weights) = (KINDS[at % 3], SIDES[at % 2], WEIGHTS[at / 2 % 3]);
+            let (leading, sources) = (if at % 4 < 2 { vec![] } else { vec![2] }, at % 5 == 0);
+            let case = ScanCase { n: 3, p, m, leading, sources, kind, side, weights, ..ScanCase::default() };
+            let tuning = Tuning { lanes: LANES[at / 3 % 4], ..Tuning::default() };
+            ScanCase { data: [Data::Integers, Data::Flat][at % 2], shared: at % 7 == 0, tuning, ..case }.check(level);
+        }
+        for (at, m) in [23, 24, 31, 32, 33, 40, 64].into_iter().enumerate() {
+            let case = ScanCase { n: 2, p: [1, 3, 9][at % 3], m, kind: KINDS[at % 3], ..ScanCase::default() };
+            ScanCase { side: SIDES[at % 2], ..case.clone() }.check(level);
+            ScanCase { p: 33, leading: vec![], side: SIDES[(at + 1) % 2], weights: Weights::Taylor, ..case }
+                .check(level);
+        }
+    });
+}
+
+/// Around where weights are no longer exact, no longer below 2^127 and no longer floats, and around blocks of steps.
+#[test]
+fn every_number_of_steps() {
+    let some = [46, 47, 48, 49, 55, 56, 57, 58, 59, 63, 64, 65, 66, 79, 80, 96, 126, 127, 128, 129, 130, 131, 140];
+    levels::each(|level| {
+        for n in (0..41).chain(some) {
+            let (small, at) = (n < 41, n % 7);
+            for (weights, side) in WEIGHTS.into_iter().zip([SIDES[n % 2], SIDES[(n + 1) % 2], SIDES[n / 2 % 2]]) {
+                let (m, p) = if small { (1 + n % 3, 1 + at) } else { (1 + at % 2, 1 + n % 2) };
+                let data = if weights == Weights::Binomial && n > 30 { Data::Decaying } else { Data::Flat };
+                let case = ScanCase { n, m, p, weights, side, data, kind: KINDS[n % 3], ..ScanCase::default() };
+                let leading = if small { vec![1 + at % 2] } else { vec![] };
+                ScanCase { leading, sources: n % 2 == 0, ..case }.check(level);
+            }
+        }
+    });
+}
+
+#[test]
+fn every_number_of_sequences() {
+    levels::each(|level| {
+        for batch in [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33] {
+            for (at, lanes) in LANES.into_iter().enumerate() {
+                let (kind, tuning) = (KINDS[(batch + at) % 3], Tuning { lanes, ..Tuning::default() });
+                let case = ScanCase { leading: vec![batch], kind, tuning, n: 6, p: 3, m: 2, ..ScanCase::default() };
+                let case = ScanCase { side: SIDES[at % 2], weights: WEIGHTS[batch % 3], ..case };
+                ScanCase { shared: true, cotangents: Some(2), ..case.clone() }.check(level);
+                ScanCase { m: 1, p: 1, n: 9, ..case.clone() }.check(level);
+                ScanCase { m: 4, p: 4, ..case }.check(level);
+            }
+        }
+        for leading in [vec![0, 3], vec![3, 0], vec![1, 1, 1], vec![2, 3], vec![2, 1, 2, 2]] {
+            let case = ScanCase { leading, n: 4, ..ScanCase::default() };
+            for cotangents in [None, Some(0), Some(1), Some(3)] {
+                ScanCase { cotangents, ..case.clone() }.check(level);
+                ScanCase { cotangents, shared: true, kind: Kind::F32, ..case.clone() }.check(level);
+            }
+        }
+    });
+}
+
+/// Every choice that is made by size, on small sizes.
+fn tunings() -> impl Iterator<Item = Tuning> {
+    let switch = [None, Some(false), Some(true)];
+    let of_rows = [None, Some(1), Some(3), Some(8)];
+    let of_lanes = LANES.into_iter().flat_map(move |lanes| of_rows.map(|rows| (lanes, rows)));
+    let of_chunks = [None, Some(1), Some(2), Some(5)];
+    let all = of_lanes.flat_map(move |both| of_chunks.map(|chunk| (both, chunk)));
+    let all = all.flat_map(move |both| switch.map(|scaled| (both, scaled)));
+    all.enumerate().map(move |(at, (((lanes, rows), chunk), scaled))| Tuning {
+        parallel: switch[at / 2 % 3],
+        rows,
+        lanes,
+        chunk,
+        scaled,
+    })
+}
+
+#[test]
+fn every_tuning() {
+    levels::each(|level| {
+        for (at, tuning) in tunings().enumerate() {
+            let case = ScanCase { tuning, n: 11, p: 5, m: [1, 2, 3, 4, 9, 17][at % 6], ..ScanCase::default() };
+            let case = ScanCase { kind: KINDS[at % 3], side: SIDES[at / 3 % 2], ..case };
+            let leading = [vec![], vec![3], vec![9]][at / 5 % 3].clone();
+            ScanCase { weights: WEIGHTS[at / 7 % 3], sources: at % 4 == 0, leading, ..case }.check(level);
+        }
+    });
+}
+
+/// The bits of all that is computed, or of the error.
+fn bits<T: Referred>(case: &ScanCase, scene: &Scene<T>, level: Level) -> Vec<u64> {
+    let results = case.results(scene, level).expect("no overflow");
+    results.into_iter().map(Value::to_bits).collect()
+}
+
+/// All that is promised where arithmetic is fused.
+#[test]
+fn the_same_bits_for_every_number_of_threads_and_at_both_upper_levels() {
+    fn check<T: Referred>(case: &ScanCase) {
+        let scene = case.scene::<T>();
+        let mut at_level: Vec<(Level, Vec<u64>)> = vec![];
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let switch = [None, Some(true), Some(false)];
+            let mut found = threads::COUNTS.into_iter().flat_map(|count| switch.map(|parallel| (count, parallel)));
+            let of = |(count, parallel)| {
+                let case = ScanCase { tuning: Tuning { parallel, ..case.tuning }, ..case.clone() };
+                threads::with(count, || bits(&case, &scene, level))
+            };
+            let first = of(found.next().expect("some"));
+            assert!(found.all(|run| of(run) == first), "threads at {level}: {case:?}");
+            at_level.push((level, first));
+        }
+        let of = |level| at_level.iter().find(|(other, _)| *other == level).map(|(_, bits)| bits);
+        if let (Some(v3), Some(v4)) = (of(Level::V3), of(Level::V4)) {
+            assert!(v3 == v4, "V3 and V4 differ: {case:?}");
+        }
+    }
+    levels::each(|_| {});
+    let sizes = [(9, 40, 16), (60, 7, 5), (135, 3, 1), (30, 33, 8), (5, 20, 33), (40, 4, 4), (25, 9, 2)];
+    for (at, (n, p, m)) in sizes.into_iter().enumerate() {
+        for (lanes, weights) in LANES.into_iter().flat_map(|lanes| WEIGHTS.map(|weights| (lanes, weights))) {
+            let leading = [vec![], vec![3], vec![17]][at % 3].clone();
+            let tuning = Tuning { lanes, rows: [None, Some(2)][at % 2], ..Tuning::default() };
+            let case = ScanCase { n, p, m, leading, weights, tuning, data: Data::Decaying, ..ScanCase::default() };
+            let case =
+                ScanCase { side: SIDES[at % 2], shared: at % 4 == 1, cotangents: [None, Some(2)][at / 2 % 2], ..case };
+            check::<f64>(&case);
+            // Gradients of long sequences are beyond `f32`.
+            if n < 100 {
+                check::<f32>(&ScanCase { kind: [Kind::F32, Kind::Accumulated][at % 2], ..case });
+            }
+        }
+    }
+    // As many as are shared between threads where that is chosen by size.
+    let large = ScanCase { n: 40, p: 64, m: 32, leading: vec![], data: Data::Decaying, ..ScanCase::default() };
+    check::<f64>(&large);
+    check::<f32>(&ScanCase { side: Side::Left, weights: Weights::Taylor, kind: Kind::F32, ..large });
+}
+
+/// How much is summed before the next rows are taken is a matter of memory alone.
+#[test]
+fn a_chunk_changes_no_bit() {
+    levels::each(|level| {
+        for (at, weights) in WEIGHTS.into_iter().cycle().take(12).enumerate() {
+            let (n, m, lanes) = ([40, 25, 130][at % 3], [1, 4, 16, 5][at % 4], LANES[at % 4]);
+            let case =
+                ScanCase { n, m, p: 7, weights, side: SIDES[at % 2], data: Data::Decaying, ..ScanCase::default() };
+            let scene = case.scene::<f64>();
+            let of = |chunk| {
+                let tuning = Tuning { lanes, chunk, ..Tuning::default() };
+                bits(&ScanCase { tuning, ..case.clone() }, &scene, level)
+            };
+            let first = of(None);
+            for chunk in [1, 2, 3, 8, 16, 1000] {
+                assert!(of(Some(chunk)) == first, "chunks of {chunk}: {case:?}");
+            }
+        }
+    });
+}
+
+/// And the same bits as in standard layout.
+#[test]
+fn every_pattern_of_strides() {
+    fn check<T: Referred>(case: &ScanCase, level: Level) {
+        case.check(level);
+        let scene = case.scene::<T>();
+        let [s, b, grad_a] = [&scene.s, &scene.b, &scene.grad_a].map(|array| Strided::standard(array.view()));
+        let copies = Scene { s, b, grad_a, random: Random::new(0) };
+        assert!(bits(case, &scene, level) == bits(case, &copies, level), "{case:?}");
+    }
+    let mut patterns: Vec<Strides> = (0..24).map(|order| Strides { order, ..Strides::default() }).collect();
+    patterns.extend((1..16).map(|reversed| Strides { reversed, ..Strides::default() }));
+    patterns.extend((1..16).map(|halved| Strides { halved, ..Strides::default() }));
+    patterns.extend((1..16).map(|broadcast| Strides { broadcast, ..Strides::default() }));
+    patterns.extend((0..16).map(|at| Strides { order: at, reversed: at as u8, halved: 15 - at as u8, broadcast: 0 }));
+    levels::each(|level| {
+        for (at, strides) in patterns.iter().copied().enumerate() {
+            let output = Strides { broadcast: 0, ..strides };
+            let layout =
+                ScanLayout { s: strides, b: strides, a: output, grad_a: strides, grad_s: output, grad_b: output };
+            let (s, kept) = (at % 2 == 0, ScanLayout::default());
+            let some = ScanLayout { b: strides, a: output, ..kept };
+            let layout = [layout, some, ScanLayout { s: strides, grad_s: output, ..kept }][at % 3];
+            for (m, p) in [(2, 3), (9, 2)] {
+                let case = ScanCase { layout, m, p, n: 4, leading: vec![3], sources: s, ..ScanCase::default() };
+                let tuning = Tuning { lanes: LANES[at % 4], ..Tuning::default() };
+                let case = ScanCase { tuning, side: SIDES[at / 2 % 2], weights: WEIGHTS[at / 3 % 3], ..case };
+                match at % 3 {
+                    0 => check::<f32>(&ScanCase { kind: Kind::F32, ..case }, level),
+                    1 => check::<f64>(&ScanCase { leading: vec![], cotangents: Some(2), ..case }, level),
+                    _ => check::<f64>(&ScanCase { shared: true, ..case }, level),
+                }
+            }
+        }
+    });
+}
+
+/// How long each thread of a pool of two has run while `work` did, in seconds.
+fn busy(work: impl Fn() + Sync) -> Option<Vec<f64>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool of two threads");
+    let ran = || {
+        let times = pool.broadcast(|_| read_to_string("/proc/thread-self/schedstat").ok());
+        let first = |text: String| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+        times.into_iter().map(|text| text.and_then(first)).collect::<Option<Vec<f64>>>()
+    };
+    let before = ran()?;
+    pool.install(&work);
+    Some(ran()?.iter().zip(before).map(|(after, before)| (after - before) / 1e9).collect())
+}
+
+/// Where that is asked for, rows and sequences are shared between threads, in every form.
+#[test]
+fn more_than_one_thread_takes_a_part() {
+    let shapes = [(60, 24, 20, vec![]), (60, 1, 20, vec![24]), (150, 16, 4, vec![6])];
+    for (side, (n, p, m, leading)) in SIDES.into_iter().flat_map(|side| shapes.clone().map(|shape| (side, shape))) {
+        let tuning = |lanes| Tuning { parallel: Some(true), lanes, rows: Some(2), ..Tuning::default() };
+        for lanes in [None, Some(Lanes::Columns), Some(Lanes::Time), Some(Lanes::Batch)] {
+            let case =
+                ScanCase { n, p, m, leading: leading.clone(), side, data: Data::Decaying, ..ScanCase::default() };
+            let case = ScanCase { tuning: tuning(lanes), ..case };
+            let (scene, level) = (case.scene::<f64>(), Level::current().expect("a level"));
+            let scan = case.operator::<f64>(level);
+            let a = scan.forward(scene.s.view(), scene.b.view()).expect("no overflow");
+            let forward = || {
+                for _ in 0..10 {
+                    scan.forward(scene.s.view(), scene.b.view()).expect("no overflow");
+                }
+            };
+            let adjoint = || {
+                for _ in 0..5 {
+                    scan.adjoint(scene.grad_a.view(), a.view(), scene.b.view()).expect("no overflow");
+                }
+            };
+            let shares: [&(dyn Fn() + Sync); 2] = [&forward, &adjoint];
+            for (name, work) in ["forward", "adjoint"].into_iter().zip(shares) {
+                // Another process may have one of the processors for a while.
+                let mut all = vec![];
+                let shared = (0..20).any(|_| {
+                    let Some(times) = busy(work) else { return true };
+                    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+                    let sum: f64 = times.iter().sum();
+                    all.push(times);
+                    least > 0.15 * sum
+                });
+                assert!(shared, "{name} of {case:?} ran on one thread: {all:?}");
+            }
+        }
+    }
+}
