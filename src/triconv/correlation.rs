@@ -16,10 +16,11 @@ use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The triangular correlation of two sequences of matrices, `D_i = sum over j of w(i + j, j) A_j^T G_{i+j}`, and its gradients.
+/// The triangular correlation of two sequences of matrices, `D_i = sum over j of w(i + j, j) A_j^T G_{i+j}`, and its
+/// gradients.
 ///
-/// It is the adjoint of a [`Product`](super::Product) to its right factor. The sum is over all j for which both factors are given.
-/// With leading axes of any number:
+/// It is the adjoint of a [`Product`](super::Product) to its right factor. The sum is over all j for which both factors
+/// are given. With leading axes of any number:
 ///
 /// | | shape |
 /// |---|---|
@@ -27,8 +28,9 @@ use std::ops::Range;
 /// | `g` | (..., lg, p, q), or (lg, p, q), which all members of the batch share |
 /// | `d` | (..., n, m, q) |
 ///
-/// Weights are those of a product. Every entry is within `(terms p + 16) u sum w |A_j|^T |G_{i+j}|`, with `u` = 2^-24 for `f32` and 2^-53
-/// for `f64`. Results are the same bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`].
+/// Weights are those of a product. Every entry is within `(terms p + 16) u sum w |A_j|^T |G_{i+j}|`, with `u` = 2^-24
+/// for `f32` and 2^-53 for `f64`. Results are the same bits for every number of threads, and the same at [`Level::V3`]
+/// and [`Level::V4`].
 ///
 /// # Examples
 ///
@@ -127,7 +129,8 @@ impl<T: Real> Correlation<T> {
         Ok(Self { n, settings: Settings::new(weights)?, element: PhantomData })
     }
 
-    /// The correlation of `a` (..., la, p, m) and `g` (..., lg, p, q): a new array (..., n, m, q). O(n la p m q) operations.
+    /// The correlation of `a` (..., la, p, m) and `g` (..., lg, p, q): a new array (..., n, m, q). O(n la p m q)
+    /// operations.
     ///
     /// # Errors
     ///
@@ -157,8 +160,8 @@ impl<T: Real> Correlation<T> {
     ///
     /// # Errors
     ///
-    /// As [`Correlation::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which leaves anything
-    /// in `d`.
+    /// As [`Correlation::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which
+    /// leaves anything in `d`.
     pub fn forward_into(
         &self,
         a: ArrayView<'_, T, impl Dimension>,
@@ -179,9 +182,9 @@ impl<T: Real> Correlation<T> {
         faults.check("d", finite_pairs(a, g))
     }
 
-    /// The gradients of [`Correlation::forward`] at `a` and `g` for the gradient `grad_d` (..., n, m, q) of its result, or several of
-    /// them, (R, ..., n, m, q): new arrays shaped as `a` and `g`, behind an axis of R where there is one. Twice the operations
-    /// of a correlation, R times.
+    /// The gradients of [`Correlation::forward`] at `a` and `g` for the gradient `grad_d` (..., n, m, q) of its result,
+    /// or several of them, (R, ..., n, m, q): new arrays shaped as `a` and `g`, behind an axis of R where there is one.
+    /// Twice the operations of a correlation, R times.
     ///
     /// # Errors
     ///

@@ -30,8 +30,8 @@ impl Settings {
         self.weights == Weights::Binomial && (most > TABLED || self.tuning.scaled == Some(true))
     }
 
-    /// Whether elements are computed in `f64` instead: on request, where exponents are kept apart, and where weights are so
-    /// large that a product may be too small for `f32` before it is weighted, and not after.
+    /// Whether elements are computed in `f64` instead: on request, where exponents are kept apart, and where weights
+    /// are so large that a product may be too small for `f32` before it is weighted, and not after.
     pub(super) fn wide<T>(self, most: usize) -> bool {
         const MOST_OF_F32: usize = 32;
         let weighted = self.weights == Weights::Binomial && most > MOST_OF_F32;

@@ -28,14 +28,14 @@ use std::ops::Range;
 /// | `c` | (..., n, p, q): terms 0 to n - 1, or those of a range |
 ///
 /// The lengths may differ, from each other and from n. The products of C(k, j) are those of derivatives or exponential
-/// generating functions, [`Weights::Binomial`]; others are plain, those of [`Weights::Taylor`] too, since a product of Taylor
-/// series has the plain product of the coefficients.
+/// generating functions, [`Weights::Binomial`]; others are plain, those of [`Weights::Taylor`] too, since a product of
+/// Taylor series has the plain product of the coefficients.
 ///
 /// # Precision
 ///
-/// Every entry is within `(terms m + 16) u sum w |A_j| |B_{k-j}|`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`. Results are the same
-/// bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`]. What is not finite reaches only the
-/// results whose sums hold it.
+/// Every entry is within `(terms m + 16) u sum w |A_j| |B_{k-j}|`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`.
+/// Results are the same bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`]. What is not
+/// finite reaches only the results whose sums hold it.
 ///
 /// # Examples
 ///
@@ -141,9 +141,9 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`] or [`Error::Shape`] where the operands do not belong together; [`Error::Parameter`] where matrices have no rows
-    /// or columns; [`Error::Overflow`] where a result of finite operands is beyond the floats; [`Error::TooLarge`] or
-    /// [`Error::Allocation`].
+    /// [`Error::Rank`] or [`Error::Shape`] where the operands do not belong together; [`Error::Parameter`] where
+    /// matrices have no rows or columns; [`Error::Overflow`] where a result of finite operands is beyond the floats;
+    /// [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn forward(
         &self,
         a: ArrayView<'_, T, impl Dimension>,
@@ -190,9 +190,9 @@ impl<T: Real> Product<T> {
         faults.check("c", finite_pairs(a, b))
     }
 
-    /// The gradients of [`Product::forward`] at `a` and `b` for the gradient `grad_c` (..., n, p, q) of its result, or several of them,
-    /// (R, ..., n, p, q): new arrays shaped as `a` and `b`, behind an axis of R where there is one. Twice the operations of a
-    /// product, R times.
+    /// The gradients of [`Product::forward`] at `a` and `b` for the gradient `grad_c` (..., n, p, q) of its result, or
+    /// several of them, (R, ..., n, p, q): new arrays shaped as `a` and `b`, behind an axis of R where there is one.
+    /// Twice the operations of a product, R times.
     ///
     /// # Errors
     ///

@@ -19,16 +19,16 @@ use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 /// The gradients that [`Scan::adjoint`] returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanGradients<T> {
-    /// With respect to the terms S, shaped as `a`: matrix 0 is the gradient of A_0, matrix k that of S_k.
+    /// With respect to the terms S, shaped as `a`: matrix 0 is the gradient of `A_0`, matrix k that of `S_k`.
     pub grad_s: ArrayD<T>,
     /// With respect to `b`; the sum over the batch where it is shared.
     pub grad_b: ArrayD<T>,
 }
 
 impl<T: Real> Scan<T> {
-    /// The gradients of [`Scan::forward`] or [`Scan::forward_with`], whose result is `a`, for the gradient `grad_a` of it, shaped as `a`, or
-    /// several of them behind an axis of R: new arrays shaped as `a` and `b`, behind an axis of R where there is one. R n (n + 1)
-    /// products of matrices.
+    /// The gradients of [`Scan::forward`] or [`Scan::forward_with`], whose result is `a`, for the gradient `grad_a` of
+    /// it, shaped as `a`, or several of them behind an axis of R: new arrays shaped as `a` and `b`, behind an axis of R
+    /// where there is one. R n (n + 1) products of matrices.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl<T: Real> Scan<T> {
         Recurrence::new(b, self.side == Side::Right, (items, call.p), rule, settings)
     }
 
-    /// The gradient of B_i: the sum over j of w(i + j, j) A_j^T G_{i+j+1}.
+    /// The gradient of `B_i`: the sum over j of w(i + j, j) `A_j^T` `G_{i+j+1}`.
     fn to_b(
         &self,
         call: &Call,

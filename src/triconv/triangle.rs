@@ -89,8 +89,8 @@ impl Pairing {
     }
 }
 
-/// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`, where an
-/// item number beyond a batch starts again at its first.
+/// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`,
+/// where an item number beyond a batch starts again at its first.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs {
     pub(super) groups: usize,
