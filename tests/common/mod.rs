@@ -24,6 +24,8 @@ pub mod levels;
 pub mod limits;
 pub mod maps_case;
 pub mod maps_strategy;
+pub mod mipmap;
+pub mod mipmap_case;
 pub mod neighbors;
 pub mod neighbors_case;
 pub mod neighbors_strategy;
