@@ -4,3 +4,4 @@
 mod common;
 
 mod bits;
+mod rays;
