@@ -4,4 +4,5 @@
 mod common;
 
 mod bits;
+mod floats;
 mod rays;
