@@ -6,3 +6,4 @@ mod common;
 mod bits;
 mod floats;
 mod rays;
+mod regressions;
