@@ -66,6 +66,9 @@ KERNELS = {
     ("mipmap", "divide_plane"): Kernel("vdiv{p}"),
     # Beside the gradients of its own that a plane may have.
     ("mipmap", "spread_plane"): Kernel("vadd{p}"),
+    ("triconv", "sums"): Kernel(r"vfmadd\w+{p}", fuses=True),
+    ("triconv", "edge"): Kernel(r"vfmadd\w+{p}", fuses=True),
+    ("triconv", "settle"): Kernel(r"vfmadd\w+{p}", fuses=True),
 }
 
 REGISTER = {"V3": "%ymm", "V4": "%zmm"}

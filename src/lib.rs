@@ -9,6 +9,7 @@
 //! | [`gaussian`] | anisotropic Gaussian kernels, each sample by sample; blurs with a kernel a pixel | to what describes kernels, offsets, images |
 //! | [`kdtree`] | exact nearest neighbours, within a radius, in periodic boxes; interpolation | to values, queries and points |
 //! | [`mipmap`] | occupancy grids of bits with every coarser level, boxes and rays through them; pyramids of numbers | to the finest level |
+//! | [`triconv`] | triangular convolutions of sequences of matrices: scans, products, correlations | to every matrix |
 //!
 //! An operator is a value that holds what is known before the data. It is checked once, reused, and shared between
 //! threads:

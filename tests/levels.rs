@@ -11,6 +11,9 @@ use common::levels;
 use common::limits::Limit;
 use common::maps_case::{Data as Shapes, MapsCase, PARAMETERS};
 use common::maps_strategy::PATHS;
+use common::mipmap_case::{Input, MipmapCase};
+use common::mipmap_floats::{Family as Windows, FloatsCase};
+use common::mipmap_walk::{Rays, RaysCase};
 use common::neighbors::assert_exact;
 use common::neighbors_case::Case;
 use common::pooled_case::Pooling;
@@ -28,6 +31,7 @@ use pullback::Level;
 use pullback::gather::{OutOfRange, Reduction, Tuning};
 use pullback::gaussian;
 use pullback::kdtree::Builder;
+use pullback::mipmap;
 use pullback::triconv;
 
 fn rows<T: Value>(level: Level, channels: usize, tuning: Tuning) {
@@ -253,4 +257,26 @@ fn products(correlation: bool) {
             }
         }
     });
+}
+
+/// Bits of every input in words of every kind, rays, and numbers with their gradients.
+#[test]
+fn mipmap() {
+    levels::each(|level| {
+        for (at, input) in Input::ALL.into_iter().enumerate() {
+            let on = Some(at % 2 == 0);
+            let tuning = mipmap::Tuning { parallel: on, fused: on, stream: on, task: Some(2) };
+            let shape = [[5, 6, 70], [1, 3, 66], [2, 1, 5]][at % 3];
+            MipmapCase { shape, input, tuning, slabs: at % 4 < 2, changes: 1, ..MipmapCase::default() }.check(level);
+        }
+        for (family, double) in Windows::ALL.into_iter().flat_map(|f| [(f, false), (f, true)]) {
+            let tuning = mipmap::Tuning { parallel: Some(double), fused: Some(!double), ..mipmap::Tuning::default() };
+            let case = FloatsCase { family, double, tuning, shape: [3, 5, 37], ..FloatsCase::default() };
+            FloatsCase { values: Values::Adversarial, ..case.clone() }.check(level);
+            FloatsCase { values: Values::Tied, shape: [4, 4, 32], ..case }.check(level);
+        }
+    });
+    for (at, rays) in Rays::ALL.into_iter().enumerate() {
+        RaysCase { rays, double: at % 2 == 0, count: 9, ..RaysCase::default() }.check();
+    }
 }

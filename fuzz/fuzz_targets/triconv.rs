@@ -54,7 +54,6 @@ struct Input {
     lanes: u8,
     rows: u8,
     chunk: u8,
-    leaf: u8,
     threads: u8,
     layouts: [Axes; 6],
     seed: u64,
@@ -97,7 +96,6 @@ impl Input {
             lanes: one_of(&[None, Some(Lanes::Columns), Some(Lanes::Time), Some(Lanes::Batch)], self.lanes),
             chunk: some(self.chunk),
             scaled: self.scaled,
-            leaf: some(self.leaf),
         }
     }
 

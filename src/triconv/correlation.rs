@@ -1,8 +1,7 @@
 //! Triangular correlations: what a product gives back to its right factor, as an operator of its own.
 
 use super::faults::Faults;
-use super::operator::{Settings, finite_pairs, rounded, settings};
-use super::product::finite_groups;
+use super::operator::{Settings, finite_groups, finite_pairs, finite_triples, rounded, settings};
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, check_shared, check_sizes, cotangents, deliver, split, widened};
 use super::triangle::{Pairing, Pairs, Triangle};
@@ -17,10 +16,11 @@ use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The triangular correlation of two sequences of matrices, `D_i = sum over j of w(i + j, j) A_j^T G_{i+j}`, and its gradients.
+/// The triangular correlation of two sequences of matrices, `D_i = sum over j of w(i + j, j) A_j^T G_{i+j}`, and its
+/// gradients.
 ///
-/// It is the adjoint of a [`Product`](super::Product) to its right factor. The sum is over all j for which both factors are given.
-/// With leading axes of any number:
+/// It is the adjoint of a [`Product`](super::Product) to its right factor. The sum is over all j for which both factors
+/// are given. With leading axes of any number:
 ///
 /// | | shape |
 /// |---|---|
@@ -28,8 +28,9 @@ use std::ops::Range;
 /// | `g` | (..., lg, p, q), or (lg, p, q), which all members of the batch share |
 /// | `d` | (..., n, m, q) |
 ///
-/// Weights are those of a product. Every entry is within `(terms p + 16) u sum w |A_j|^T |G_{i+j}|`, with `u` = 2^-24 for `f32` and 2^-53
-/// for `f64`. Results are the same bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`].
+/// Weights are those of a product. Every entry is within `(terms p + 16) u sum w |A_j|^T |G_{i+j}|`, with `u` = 2^-24
+/// for `f32` and 2^-53 for `f64`. Results are the same bits for every number of threads, and the same at [`Level::V3`]
+/// and [`Level::V4`].
 ///
 /// # Examples
 ///
@@ -128,7 +129,8 @@ impl<T: Real> Correlation<T> {
         Ok(Self { n, settings: Settings::new(weights)?, element: PhantomData })
     }
 
-    /// The correlation of `a` (..., la, p, m) and `g` (..., lg, p, q): a new array (..., n, m, q). O(n la p m q) operations.
+    /// The correlation of `a` (..., la, p, m) and `g` (..., lg, p, q): a new array (..., n, m, q). O(n la p m q)
+    /// operations.
     ///
     /// # Errors
     ///
@@ -158,8 +160,8 @@ impl<T: Real> Correlation<T> {
     ///
     /// # Errors
     ///
-    /// As [`Correlation::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which leaves anything
-    /// in `d`.
+    /// As [`Correlation::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which
+    /// leaves anything in `d`.
     pub fn forward_into(
         &self,
         a: ArrayView<'_, T, impl Dimension>,
@@ -180,9 +182,9 @@ impl<T: Real> Correlation<T> {
         faults.check("d", finite_pairs(a, g))
     }
 
-    /// The gradients of [`Correlation::forward`] at `a` and `g` for the gradient `grad_d` (..., n, m, q) of its result, or several of
-    /// them, (R, ..., n, m, q): new arrays shaped as `a` and `g`, behind an axis of R where there is one. Twice the operations
-    /// of a correlation, R times.
+    /// The gradients of [`Correlation::forward`] at `a` and `g` for the gradient `grad_d` (..., n, m, q) of its result,
+    /// or several of them, (R, ..., n, m, q): new arrays shaped as `a` and `g`, behind an axis of R where there is one.
+    /// Twice the operations of a correlation, R times.
     ///
     /// # Errors
     ///
@@ -199,10 +201,12 @@ impl<T: Real> Correlation<T> {
         let (a_cells, g_cells) = (call.a(&a_cells), call.g(&g_cells));
         let items = call.items() * several.unwrap_or(1);
         let d = Sequence { cells: &d[..], items, len: self.n, rows: call.m, columns: call.q };
+        let summed = call.shared.then_some(call.items());
+        let is_finite = finite_triples(d, a_cells, g_cells);
         if self.settings.wide::<T>(call.most()) {
             let wide = self.in_f64().adjoint(widened(&grad_d).view(), widened(&a).view(), widened(&g).view())?;
-            let grad_a = rounded("grad_a", &wide.grad_a, call.la, finite_pairs(d, g_cells))?;
-            let grad_g = rounded("grad_g", &wide.grad_g, call.lg, finite_groups(d, a_cells, call.shared))?;
+            let grad_a = rounded("grad_a", &wide.grad_a, call.la, &is_finite)?;
+            let grad_g = rounded("grad_g", &wide.grad_g, call.lg, finite_groups(summed, &is_finite))?;
             return Ok(CorrelationGradients { grad_a, grad_g });
         }
         // To A_j: the sum over k of w(k, j) G_k D_{k-j}^T.
@@ -223,7 +227,7 @@ impl<T: Real> Correlation<T> {
         let (prepared, faults) = (to_a.prepare()?, Faults::default());
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         let grad_a = buffer.fill(&shape, |grad_a| prepared.write(Output::fresh(grad_a), &faults));
-        faults.check("grad_a", finite_pairs(d, g_cells))?;
+        faults.check("grad_a", &is_finite)?;
         // To G_k: the product, the sum over j of w(k, j) A_j D_{k-j}.
         let to_g = Triangle {
             left: a_cells,
@@ -231,7 +235,7 @@ impl<T: Real> Correlation<T> {
             change: Change::default(),
             pairing: Pairing::Convolution,
             binomials: self.binomials(Binomials::OfOutput),
-            pairs: Pairs::over(items, call.shared.then_some(call.items())),
+            pairs: Pairs::new(several.unwrap_or(1), call.items(), call.shared),
             range: 0..call.lg,
             ..to_a
         };
@@ -239,7 +243,7 @@ impl<T: Real> Correlation<T> {
         let (prepared, faults) = (to_g.prepare()?, Faults::default());
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         let grad_g = buffer.fill(&shape, |grad_g| prepared.write(Output::fresh(grad_g), &faults));
-        faults.check("grad_g", finite_groups(d, a_cells, call.shared))?;
+        faults.check("grad_g", finite_groups(summed, &is_finite))?;
         Ok(CorrelationGradients { grad_a, grad_g })
     }
 

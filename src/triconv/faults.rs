@@ -12,7 +12,7 @@ impl Faults {
     /// Looks at cells of matrix `k` of an item.
     pub(super) fn look<T: Real>(&self, item: usize, k: usize, cells: &[T]) {
         // What is not finite gives NaN, whatever is added.
-        let sum = cells.iter().fold(T::zero(), |sum, &x| sum + (x - x));
+        let sum = cells.iter().fold(T::zero(), |sum, &x| sum + x * T::zero());
         if sum != T::zero() {
             let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if faults.last() != Some(&(item, k)) {

@@ -1,21 +1,21 @@
 //! The inner loops: sums of products of matrices, a register block of the result at a time.
 //!
-//! Every operator of the family is a set of sums `out_x = sum_j w(x, j) L_j R_i`, with i = x - j or the like. A block of the result, some
-//! rows of `L` by one or two vectors, stays in registers for the whole sum over j, while two pointers walk the sequences, one
-//! forward and one backward: a matrix is never written to be read again, and no call is made a product.
+//! Every operator of the family is a set of sums `out_x = sum_j w(x, j) L_j R_i`, with i = x - j or the like. A block
+//! of the result, some rows of `L` by one or two vectors, stays in registers for the whole sum over j, while two
+//! pointers walk the sequences, one forward and one backward: a matrix is never written to be read again, and no call
+//! is made a product.
 //!
-//! What lanes stand for is left to the callers, who say by strides where a vector of `R` is: neighbouring columns of one matrix, the
-//! same element for neighbouring outputs, or the same element of neighbouring members of a batch. In the last case `L` has
-//! a vector an element too; elsewhere an element of `L` is the same for all lanes.
+//! What lanes stand for is left to the callers, who say by strides where a vector of `R` is: neighbouring columns of
+//! one matrix, the same element for neighbouring outputs, or the same element of neighbouring members of a batch. In
+//! the last case `L` has a vector an element too; elsewhere an element of `L` is the same for all lanes.
 //!
-//! A weight is the same for a whole product, so it is applied to the product's sum over the inner index, not to factors: one
-//! multiplication where the inner index takes as many as it is long. An element's sum is taken in the same order at every level,
-//! whatever the block that it lies in.
+//! A weight is the same for a whole product, so it is applied to the product's sum over the inner index, not to
+//! factors: one multiplication where the inner index takes as many as it is long. An element's sum is taken in the same
+//! order at every level, whatever the block that it lies in.
 
-use super::weights::Table;
+use super::weights::Tabled;
 use crate::element::Element;
 use crate::simd::{Level, MOST_LANES, Mask, Simd, Vector, at};
-use std::sync::OnceLock;
 
 /// Cells before and after what vectors of neighbouring outputs are loaded from: loads may begin or end there.
 pub(super) const LEAD: usize = MOST_LANES;
@@ -73,8 +73,8 @@ pub enum Divide {
     },
 }
 
-/// The end of the sums of neighbouring outputs of a scan: one lane after another is settled, and then adds to the sums of
-/// those behind it.
+/// The end of the sums of neighbouring outputs of a scan: one lane after another is settled, and then adds to the sums
+/// of those behind it.
 #[derive(Clone, Copy)]
 pub struct Settle<'a, T> {
     pub right: &'a [T],
@@ -92,19 +92,16 @@ pub struct Settle<'a, T> {
 }
 
 /// The kernels of this family, compiled here once for `f32` and `f64`.
-pub trait Kernels: Sized + 'static {
-    /// Every C(n, k) that sums are weighted with from a table.
-    fn table() -> &'static Table<Self>;
-
+pub trait Kernels: Tabled {
     /// `out[r, v] = sums`, a vector a cell; added to what is there if `continued`.
     fn sums(level: Level, sums: &Sums<'_, Self>, continued: bool, out: &mut [Self]);
 
-    /// [`Kernels::sums`], continued, of terms that not all lanes have: lane l has a term t if `first + l`, plus or minus t as
-    /// `right_step` says, is within `0..len`.
+    /// [`Kernels::sums`], continued, of terms that not all lanes have: lane l has a term t if `first + l`, plus or
+    /// minus t as `right_step` says, is within `0..len`.
     fn edge(level: Level, sums: &Sums<'_, Self>, first: isize, len: usize, out: &mut [Self]);
 
-    /// Adds `sums` to the matrices of `results` that they belong to, of which `factors` are what later sums take, if not
-    /// they themselves.
+    /// Adds `sums` to the matrices of `results` that they belong to, of which `factors` are what later sums take, if
+    /// not they themselves.
     fn settle(
         level: Level,
         settle: &Settle<'_, Self>,
@@ -116,10 +113,6 @@ pub trait Kernels: Sized + 'static {
 
 macro_rules! kernels {
     ($($t:ty),*) => { $(impl Kernels for $t {
-        fn table() -> &'static Table<$t> {
-            static TABLE: OnceLock<Table<$t>> = OnceLock::new();
-            TABLE.get_or_init(Table::new)
-        }
         fn sums(level: Level, sums: &Sums<'_, $t>, continued: bool, out: &mut [$t]) {
             at!(level, |s| sums_of_kind(s, sums, continued, out));
         }
@@ -157,8 +150,8 @@ const ROWS: u8 = 0;
 const COLUMNS: u8 = 1;
 const VECTORS: u8 = 2;
 
-/// The whole of a result, block by block: as large as registers allow, and smaller ones at the ends. Where a weighted block
-/// has sums within sums, it is half as large.
+/// The whole of a result, block by block: as large as registers allow, and smaller ones at the ends. Where a weighted
+/// block has sums within sums, it is half as large.
 #[inline(always)]
 fn blocks<T: Element, S: Simd, const LEFT: u8, const WEIGHTED: bool>(
     s: S,
@@ -290,6 +283,7 @@ fn add_products<T: Element, S: Simd, const LEFT: u8, const R: usize, const V: us
             *row = &job.left[left + r * row_step..][..job.inner];
         }
     }
+    #[expect(clippy::needless_range_loop, reason = "rows are not read in every case")]
     for c in 0..job.inner {
         let mut b = [s.splat(T::zero()); V];
         for (v, b) in b.iter_mut().enumerate() {

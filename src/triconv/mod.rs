@@ -2,29 +2,30 @@
 //!
 //! | operator | forward | adjoint |
 //! |---|---|---|
-//! | [`Scan`] | `A_{k+1} = S_{k+1} + sum over j <= k of w(k, j) A_j B_{k-j}`, from A_0 | to A_0, every S, every B |
+//! | [`Scan`] | `A_{k+1} = S_{k+1} + sum over j <= k of w(k, j) A_j B_{k-j}`, from `A_0` | to `A_0`, every S, every B |
 //! | [`Product`] | `C_k = sum over j of w(k, j) A_j B_{k-j}` | to A and B |
 //! | [`Correlation`] | `D_i = sum over j of w(i + j, j) A_j^T G_{i+j}` | to A and G |
 //!
-//! It is the rule of Leibniz, for whoever takes many derivatives at once: of a propagator `A' = A B`, of a product of series, of
-//! generating functions. What the sequences are, derivatives, Taylor coefficients or plain numbers, is one of [`Weights`].
+//! It is the rule of Leibniz, for whoever takes many derivatives at once: of a propagator `A' = A B`, of a product of
+//! series, of generating functions. What the sequences are, derivatives, Taylor coefficients or plain numbers, is one
+//! of [`Weights`].
 //!
 //! # Why it is fast
 //!
-//! Only the n (n + 1) / 2 products that exist are computed, and none of them by a call: the sum over j is one long matrix
-//! product, whose result stays in registers while one pointer walks A forward and another B backward. A row of the
-//! results depends on the same row of earlier ones alone, so threads take rows and never wait for each other, though
-//! every result is a factor of the next.
+//! Only the n (n + 1) / 2 products that exist are computed, and none of them by a call: the sum over j is one long
+//! matrix product, whose result stays in registers while one pointer walks A forward and another B backward. A row of
+//! the results depends on the same row of earlier ones alone, so threads take rows and never wait for each other,
+//! though every result is a factor of the next.
 //!
 //! Lanes run along the columns of a matrix where they fill vectors. Smaller matrices have them run along neighbouring
 //! outputs, whose sums differ by a shift of B alone, or along the members of a batch.
 //!
 //! # How it is laid out
 //!
-//! `weights` are the binomial coefficients; `kernels` the inner loops, over a register block of a result; `sequence` copies right
-//! factors to where they are read as vectors; `tuning` has the choices by size. `recurrence` runs a scan, forward or backward,
-//! `triangle` everything whose factors are all known. `scan`, `scan_adjoint`, `product` and `correlation` are the public face, with what
-//! they share in `operator`, `shapes` and `faults`.
+//! `weights` are the binomial coefficients; `kernels` the inner loops, over a register block of a result; `sequence`
+//! copies right factors to where they are read as vectors; `tuning` has the choices by size. `recurrence` runs a scan,
+//! forward or backward, `triangle` everything whose factors are all known. `scan`, `scan_adjoint`, `product` and
+//! `correlation` are the public face, with what they share in `operator`, `shapes` and `faults`.
 
 mod correlation;
 mod faults;

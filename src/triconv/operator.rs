@@ -30,15 +30,36 @@ impl Settings {
         self.weights == Weights::Binomial && (most > TABLED || self.tuning.scaled == Some(true))
     }
 
-    /// Whether elements are computed in `f64` instead: on request, and where exponents are kept apart.
+    /// Whether elements are computed in `f64` instead: on request, where exponents are kept apart, and where weights
+    /// are so large that a product may be too small for `f32` before it is weighted, and not after.
     pub(super) fn wide<T>(self, most: usize) -> bool {
-        size_of::<T>() < size_of::<f64>() && (self.wide || self.scaled(most))
+        const MOST_OF_F32: usize = 32;
+        let weighted = self.weights == Weights::Binomial && most > MOST_OF_F32;
+        size_of::<T>() < size_of::<f64>() && (self.wide || weighted || self.scaled(most))
     }
 }
 
 /// Items of which two operands are: whether both of an item are finite.
 pub(super) fn finite_pairs<'a, T: Real>(a: Sequence<'a, T>, b: Sequence<'a, T>) -> impl Fn(usize) -> bool {
     move |item| finite(a.item(item % a.items)) && finite(b.item(item % b.items))
+}
+
+/// Items of a gradient: whether it, both operands and with them all that it is made from are finite.
+pub(super) fn finite_triples<'a, T: Real>(
+    g: Sequence<'a, T>,
+    a: Sequence<'a, T>,
+    b: Sequence<'a, T>,
+) -> impl Fn(usize) -> bool {
+    let (to_a, to_b) = (finite_pairs(g, a), finite_pairs(g, b));
+    move |item| to_a(item) && to_b(item)
+}
+
+/// [`finite_triples`] of the members of a group, where there are such sums.
+pub(super) fn finite_groups(summed: Option<usize>, item: impl Fn(usize) -> bool) -> impl Fn(usize) -> bool {
+    move |group| match summed {
+        Some(summed) => (group * summed..(group + 1) * summed).all(&item),
+        None => item(group),
+    }
 }
 
 /// A result in `f64` of sequences of so many matrices, rounded once.

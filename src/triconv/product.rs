@@ -2,7 +2,7 @@
 
 use super::correlation::correlate;
 use super::faults::Faults;
-use super::operator::{Settings, finite_pairs, rounded, settings};
+use super::operator::{Settings, finite_groups, finite_pairs, finite_triples, rounded, settings};
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, check_shared, check_sizes, cotangents, deliver, split, widened};
 use super::triangle::{Pairing, Pairs, Triangle};
@@ -28,14 +28,14 @@ use std::ops::Range;
 /// | `c` | (..., n, p, q): terms 0 to n - 1, or those of a range |
 ///
 /// The lengths may differ, from each other and from n. The products of C(k, j) are those of derivatives or exponential
-/// generating functions, [`Weights::Binomial`]; others are plain, those of [`Weights::Taylor`] too, since a product of Taylor
-/// series has the plain product of the coefficients.
+/// generating functions, [`Weights::Binomial`]; others are plain, those of [`Weights::Taylor`] too, since a product of
+/// Taylor series has the plain product of the coefficients.
 ///
 /// # Precision
 ///
-/// Every entry is within `(terms m + 16) u sum w |A_j| |B_{k-j}|`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`. Results are the same
-/// bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`]. What is not finite reaches only the
-/// results whose sums hold it.
+/// Every entry is within `(terms m + 16) u sum w |A_j| |B_{k-j}|`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`.
+/// Results are the same bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`]. What is not
+/// finite reaches only the results whose sums hold it.
 ///
 /// # Examples
 ///
@@ -141,9 +141,9 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`] or [`Error::Shape`] where the operands do not belong together; [`Error::Parameter`] where matrices have no rows
-    /// or columns; [`Error::Overflow`] where a result of finite operands is beyond the floats; [`Error::TooLarge`] or
-    /// [`Error::Allocation`].
+    /// [`Error::Rank`] or [`Error::Shape`] where the operands do not belong together; [`Error::Parameter`] where
+    /// matrices have no rows or columns; [`Error::Overflow`] where a result of finite operands is beyond the floats;
+    /// [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn forward(
         &self,
         a: ArrayView<'_, T, impl Dimension>,
@@ -190,9 +190,9 @@ impl<T: Real> Product<T> {
         faults.check("c", finite_pairs(a, b))
     }
 
-    /// The gradients of [`Product::forward`] at `a` and `b` for the gradient `grad_c` (..., n, p, q) of its result, or several of them,
-    /// (R, ..., n, p, q): new arrays shaped as `a` and `b`, behind an axis of R where there is one. Twice the operations of a
-    /// product, R times.
+    /// The gradients of [`Product::forward`] at `a` and `b` for the gradient `grad_c` (..., n, p, q) of its result, or
+    /// several of them, (R, ..., n, p, q): new arrays shaped as `a` and `b`, behind an axis of R where there is one.
+    /// Twice the operations of a product, R times.
     ///
     /// # Errors
     ///
@@ -209,10 +209,12 @@ impl<T: Real> Product<T> {
         let (a_cells, b_cells) = (call.a(&a_cells), call.b(&b_cells));
         let items = call.items() * several.unwrap_or(1);
         let g = Sequence { cells: &g[..], items, len: self.range.len(), rows: call.p, columns: call.q };
+        let summed = call.shared.then_some(call.items());
+        let is_finite = finite_triples(g, a_cells, b_cells);
         if self.is_wide() {
             let wide = self.in_f64().adjoint(widened(&grad_c).view(), widened(&a).view(), widened(&b).view())?;
-            let grad_a = rounded("grad_a", &wide.grad_a, call.la, finite_pairs(g, b_cells))?;
-            let grad_b = rounded("grad_b", &wide.grad_b, call.lb, finite_groups(g, a_cells, call.shared))?;
+            let grad_a = rounded("grad_a", &wide.grad_a, call.la, &is_finite)?;
+            let grad_b = rounded("grad_b", &wide.grad_b, call.lb, finite_groups(summed, &is_finite))?;
             return Ok(ProductGradients { grad_a, grad_b });
         }
         let first = self.range.start;
@@ -234,8 +236,8 @@ impl<T: Real> Product<T> {
         let (prepared, faults) = (triangle.prepare()?, Faults::default());
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         let grad_a = buffer.fill(&shape, |grad_a| prepared.write(Output::fresh(grad_a), &faults));
-        faults.check("grad_a", finite_pairs(g, b_cells))?;
-        let pairs = Pairs::over(items, call.shared.then_some(call.items()));
+        faults.check("grad_a", &is_finite)?;
+        let pairs = Pairs::new(several.unwrap_or(1), call.items(), call.shared);
         let binomials = self.binomials(Binomials::OfSum);
         let pairing = Pairing::Correlation { first };
         let correlation = correlate(self.settings, (a_cells, g), (pairing, binomials, scaled), pairs, 0..call.lb);
@@ -243,7 +245,7 @@ impl<T: Real> Product<T> {
         let shape = behind(several, b.shape());
         let buffer = Buffer::new(elements::<T>(&shape)?)?;
         let grad_b = buffer.fill(&shape, |grad_b| prepared.write(Output::fresh(grad_b), &faults));
-        faults.check("grad_b", finite_groups(g, a_cells, call.shared))?;
+        faults.check("grad_b", finite_groups(summed, &is_finite))?;
         Ok(ProductGradients { grad_a, grad_b })
     }
 
@@ -342,14 +344,4 @@ impl<T: Real> Product<T> {
             tuning: self.settings.tuning,
         }
     }
-}
-
-/// Items of a gradient that may be the sum over a batch of pairs: whether all that it is made from is finite.
-pub(super) fn finite_groups<'a, T: Real>(
-    g: Sequence<'a, T>,
-    a: Sequence<'a, T>,
-    summed: bool,
-) -> impl Fn(usize) -> bool {
-    let pair = finite_pairs(g, a);
-    move |group| if summed { (group * a.items..(group + 1) * a.items).all(&pair) } else { pair(group) }
 }

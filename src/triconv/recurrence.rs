@@ -1,8 +1,8 @@
 //! Triangular sums in which every result is a factor of those behind it: the scan, and its adjoint, which is a scan
 //! backwards.
 //!
-//! A row of the results depends on the same row of earlier results alone, so rows, and members of a batch, are shared by
-//! the threads, which never wait for one another.
+//! A row of the results depends on the same row of earlier results alone, so rows, and members of a batch, are shared
+//! by the threads, which never wait for one another.
 
 use super::faults::Faults;
 use super::kernels::{Divide, LEAD, Left, Settle, Sums, Weighting};
@@ -36,7 +36,7 @@ pub(super) struct Recurrence<'a, T: Clone> {
 /// What a recurrence starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// S_0 alone: all others are 0.
+    /// `S_0` alone: all others are 0.
     Alone,
     /// Every S.
     All,
@@ -261,8 +261,8 @@ impl<'a, T: Real> Recurrence<'a, T> {
         }
     }
 
-    /// A vector of weights a term of the sum with index `k`. With exponents apart, the sum is to be taken times the power of
-    /// two that is returned.
+    /// A vector of weights a term of the sum with index `k`. With exponents apart, the sum is to be taken times the
+    /// power of two that is returned.
     fn weigh(&self, k: usize, item: usize, exponents: &[i32], weights: &mut Vec<T>) -> i32 {
         weights.clear();
         let Some(binomials) = self.binomials else { return 0 };
@@ -280,8 +280,8 @@ impl<'a, T: Real> Recurrence<'a, T> {
         weigh_apart(terms, weights)
     }
 
-    /// A vector of neighbouring results at a time, lanes along them: first what all of them take from those before, then
-    /// one after another with what it gives to those behind.
+    /// A vector of neighbouring results at a time, lanes along them: first what all of them take from those before,
+    /// then one after another with what it gives to those behind.
     fn neighbors(&self, item: usize, rows: usize, results: &mut [T]) {
         let (right, n, m) = (&self.right, self.size.len, self.size.inner);
         let matrix = rows * m;

@@ -19,38 +19,41 @@ use std::marker::PhantomData;
 /// On which side of a product the known sequence stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// `A' = A B`: A_k are p x m.
+    /// `A' = A B`: `A_k` are p x m.
     #[default]
     Right,
-    /// `A' = B A`: A_k are m x p.
+    /// `A' = B A`: `A_k` are m x p.
     Left,
 }
 
-/// The triangular scan `A_{k+1} = S_{k+1} + sum over j <= k of w(k, j) A_j B_{k-j}`, for k = 0 to n - 1, and its gradients.
+/// The triangular scan `A_{k+1} = S_{k+1} + sum over j <= k of w(k, j) A_j B_{k-j}`, for k = 0 to n - 1, and its
+/// gradients.
 ///
-/// It is the rule of Leibniz for `A' = A B + F`: from the value of A and the derivatives of B it makes those of A. What the
-/// sequences are, derivatives, Taylor coefficients or plain numbers, is one of [`Weights`]. With leading axes of any number:
+/// It is the rule of Leibniz for `A' = A B + F`: from the value of A and the derivatives of B it makes those of A. What
+/// the sequences are, derivatives, Taylor coefficients or plain numbers, is one of [`Weights`]. With leading axes of
+/// any number:
 ///
 /// | | [`Side::Right`] | [`Side::Left`], `A' = B A + F` |
 /// |---|---|---|
-/// | `a0`, A_0 | (..., p, m) | (..., m, p) |
-/// | `s`, S with A_0 as S_0 | (..., n + 1, p, m) | (..., n + 1, m, p) |
+/// | `a0`, `A_0` | (..., p, m) | (..., m, p) |
+/// | `s`, S with `A_0` as `S_0` | (..., n + 1, p, m) | (..., n + 1, m, p) |
 /// | `b` | (..., n, m, m), or (n, m, m), which all members of the batch share | the same |
 /// | `a`, A | (..., n + 1, p, m) | (..., n + 1, m, p) |
 ///
-/// In [`Weights::Taylor`] S is added after the division by k + 1: `A' = A B + F` means S_{k+1} = F_k / (k + 1).
+/// In [`Weights::Taylor`] S is added after the division by k + 1: `A' = A B + F` means `S_{k+1}` = `F_k` / (k + 1).
 ///
 /// # Precision
 ///
-/// Given the A_0 to A_k that were computed, an entry of A_{k+1} is within `((k + 1) m + 16) u (|S_{k+1}| + sum w |A_j| |B_{k-j}|)`, with
-/// `u` = 2^-24 for `f32` and 2^-53 for `f64`. Integers are exact while the sums of absolute values are below 2^53 (2^24). Results are
-/// the same bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`]. What is not finite in B_i or S_i
-/// reaches no A_k with k <= i, or k < i.
+/// Given the `A_0` to `A_k` that were computed, an entry of `A_{k+1}` is within `((k + 1) m + 16) u (|S_{k+1}| + sum w
+/// |A_j| |B_{k-j}|)`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`. Integers are exact while the sums of absolute
+/// values are below 2^53 (2^24). Results are the same bits for every number of threads, and the same at [`Level::V3`]
+/// and [`Level::V4`]. What is not finite in `B_i` or `S_i` reaches no `A_k` with k <= i, or k < i.
 ///
 /// # Gradients
 ///
-/// With `G_n` the gradient of A_n and so on, G_j += w(k, j) G_{k+1} B_{k-j}^T for k = n - 1 to 0, which is the gradient of S_j too; that of
-/// B_i is the sum over j of w(i + j, j) A_j^T G_{i+j+1}. Nothing is saved but A. Twice the operations of a scan.
+/// With `G_n` the gradient of `A_n` and so on, `G_j` += w(k, j) `G_{k+1}` `B_{k-j}^T` for k = n - 1 to 0, which is the
+/// gradient of `S_j` too; that of `B_i` is the sum over j of w(i + j, j) `A_j^T` `G_{i+j+1}`. Nothing is saved but A.
+/// Twice the operations of a scan.
 ///
 /// # Examples
 ///
@@ -118,13 +121,13 @@ impl<T: Real> Scan<T> {
         self
     }
 
-    /// A_0 to A_n, from A_0 alone: `a0` (..., p, m) and `b` (..., n, m, m) give a new array (..., n + 1, p, m). n (n + 1) / 2 products
-    /// of matrices.
+    /// `A_0` to `A_n`, from `A_0` alone: `a0` (..., p, m) and `b` (..., n, m, m) give a new array (..., n + 1, p, m). n
+    /// (n + 1) / 2 products of matrices.
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`](crate::Error::Rank) or [`Error::Shape`](crate::Error::Shape) where arrays do not belong together;
-    /// [`Error::Parameter`](crate::Error::Parameter) where matrices have no rows or columns;
+    /// [`Error::Rank`](crate::Error::Rank) or [`Error::Shape`](crate::Error::Shape) where arrays do not belong
+    /// together; [`Error::Parameter`](crate::Error::Parameter) where matrices have no rows or columns;
     /// [`Error::Overflow`](crate::Error::Overflow) where a result of finite arrays is beyond the floats;
     /// [`Error::TooLarge`](crate::Error::TooLarge) or [`Error::Allocation`](crate::Error::Allocation).
     pub fn forward(
@@ -145,7 +148,8 @@ impl<T: Real> Scan<T> {
     ///
     /// # Errors
     ///
-    /// As [`Scan::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which leaves anything in `a`.
+    /// As [`Scan::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which leaves
+    /// anything in `a`.
     pub fn forward_into(
         &self,
         a0: ArrayView<'_, T, impl Dimension>,
@@ -162,8 +166,8 @@ impl<T: Real> Scan<T> {
         self.into((a0, Start0::Alone), b, a, &call)
     }
 
-    /// A_0 to A_n with inhomogeneous terms: `s` (..., n + 1, p, m), in which S_0 is A_0, and `b` (..., n, m, m) give a new array
-    /// (..., n + 1, p, m).
+    /// `A_0` to `A_n` with inhomogeneous terms: `s` (..., n + 1, p, m), in which `S_0` is `A_0`, and `b` (..., n, m, m)
+    /// give a new array (..., n + 1, p, m).
     ///
     /// # Errors
     ///

@@ -3,8 +3,7 @@
 use super::correlation::correlate;
 use super::faults::Faults;
 use super::kernels::Divide;
-use super::operator::{finite_pairs, rounded};
-use super::product::finite_groups;
+use super::operator::{finite_groups, finite_triples, rounded};
 use super::recurrence::{Recurrence, Rule, Start};
 use super::scan::{Call, Scan, Side, turned, turned_back};
 use super::sequence::{Change, Sequence};
@@ -20,16 +19,16 @@ use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 /// The gradients that [`Scan::adjoint`] returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanGradients<T> {
-    /// With respect to the terms S, shaped as `a`: matrix 0 is the gradient of A_0, matrix k that of S_k.
+    /// With respect to the terms S, shaped as `a`: matrix 0 is the gradient of `A_0`, matrix k that of `S_k`.
     pub grad_s: ArrayD<T>,
     /// With respect to `b`; the sum over the batch where it is shared.
     pub grad_b: ArrayD<T>,
 }
 
 impl<T: Real> Scan<T> {
-    /// The gradients of [`Scan::forward`] or [`Scan::forward_with`], whose result is `a`, for the gradient `grad_a` of it, shaped as `a`, or
-    /// several of them behind an axis of R: new arrays shaped as `a` and `b`, behind an axis of R where there is one. R n (n + 1)
-    /// products of matrices.
+    /// The gradients of [`Scan::forward`] or [`Scan::forward_with`], whose result is `a`, for the gradient `grad_a` of
+    /// it, shaped as `a`, or several of them behind an axis of R: new arrays shaped as `a` and `b`, behind an axis of R
+    /// where there is one. R n (n + 1) products of matrices.
     ///
     /// # Errors
     ///
@@ -52,15 +51,11 @@ impl<T: Real> Scan<T> {
         let g = Sequence { cells: &g_cells[..], items, len: self.n + 1, rows: call.p, columns: call.m };
         let a_cells = Sequence { cells: &a_cells[..], items: call.items(), ..g };
         let b_cells = call.b(&b_cells, self.n);
-        let is_finite = finite_pairs(g, b_cells);
-        let group_is_finite = finite_groups(g, a_cells, call.shared);
-        let both_are = |group: usize| {
-            let members = if call.shared { group * call.items()..(group + 1) * call.items() } else { group..group + 1 };
-            group_is_finite(group) && members.into_iter().all(&is_finite)
-        };
+        let is_finite = finite_triples(g, a_cells, b_cells);
+        let all_are = finite_groups(call.shared.then_some(call.items()), &is_finite);
         if let Some(wide) = wide {
             let grad_s = rounded("grad_s", &wide.grad_s, self.n + 1, &is_finite)?;
-            return Ok(ScanGradients { grad_s, grad_b: rounded("grad_b", &wide.grad_b, self.n, both_are)? });
+            return Ok(ScanGradients { grad_s, grad_b: rounded("grad_b", &wide.grad_b, self.n, all_are)? });
         }
         let shape = behind(several, &[&call.leading[..], &[self.n + 1, call.p, call.m]].concat());
         let recurrence = self.backwards(&call, items, b_cells)?;
@@ -69,7 +64,7 @@ impl<T: Real> Scan<T> {
         let grad_s: ArrayD<T> =
             buffer.fill(&shape, |out| recurrence.write((g, Start::Backwards), scratch, Output::fresh(out), &faults));
         faults.check("grad_s", &is_finite)?;
-        let grad_b = self.to_b(&call, several, a_cells, &grad_s, both_are)?;
+        let grad_b = self.to_b(&call, several, a_cells, &grad_s, all_are)?;
         Ok(ScanGradients { grad_s: turned_back(grad_s, self.side), grad_b: turned_back(grad_b, self.side) })
     }
 
@@ -138,7 +133,7 @@ impl<T: Real> Scan<T> {
         Recurrence::new(b, self.side == Side::Right, (items, call.p), rule, settings)
     }
 
-    /// The gradient of B_i: the sum over j of w(i + j, j) A_j^T G_{i+j+1}.
+    /// The gradient of `B_i`: the sum over j of w(i + j, j) `A_j^T` `G_{i+j+1}`.
     fn to_b(
         &self,
         call: &Call,
@@ -151,7 +146,7 @@ impl<T: Real> Scan<T> {
         let cells = grad_s.as_slice().expect("owned results have a standard layout");
         let g = Sequence { cells, items, ..a };
         let binomials = (self.settings.weights == Weights::Binomial).then_some(Binomials::OfSum);
-        let pairs = Pairs::over(items, call.shared.then_some(call.items()));
+        let pairs = Pairs::new(several.unwrap_or(1), call.items(), call.shared);
         let rule = (Pairing::Correlation { first: 0 }, binomials, self.scaled());
         let mut correlation = correlate(self.settings, (a, g), rule, pairs, 0..self.n);
         let divided = self.settings.weights == Weights::Taylor;

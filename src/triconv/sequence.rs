@@ -151,10 +151,13 @@ impl<'a, T: Real> Right<'a, T> {
     }
 }
 
-/// The exponent of the largest finite entry; 0 where there is none but zeros.
+/// The exponent of a matrix that has no part in a sum: far below all others.
+const OF_ZERO: i32 = -(1 << 20);
+
+/// The exponent of the largest finite entry.
 pub(super) fn exponent_of<T: Real>(cells: &[T]) -> i32 {
     let largest = cells.iter().filter(|x| x.is_finite()).fold(T::zero(), |most, x| most.max(x.abs()));
-    if largest == T::zero() { 0 } else { exponent(largest.to_f64().expect("a float is an f64")) }
+    if largest == T::zero() { OF_ZERO } else { exponent(largest.to_f64().expect("a float is an f64")) }
 }
 
 /// Every cell times a power of two.

@@ -27,8 +27,8 @@ pub(super) fn check_sizes(sizes: &[(&'static str, usize)]) -> Result<()> {
 /// Whether a second operand, whose shape without leading axes is `last`, is shared by all of `leading`; refuses what is
 /// neither shared nor has a sequence for each.
 pub(super) fn check_shared(argument: &'static str, found: &[usize], leading: &[usize], last: &[usize]) -> Result<bool> {
-    if found == last {
-        return Ok(true);
+    if found.len() == last.len() {
+        return check_shape(argument, found, last).map(|()| true);
     }
     check_shape(argument, found, &[leading, last].concat())?;
     Ok(false)

@@ -89,8 +89,8 @@ impl Pairing {
     }
 }
 
-/// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`, where an
-/// item number beyond a batch starts again at its first.
+/// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`,
+/// where an item number beyond a batch starts again at its first.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs {
     pub(super) groups: usize,
@@ -98,12 +98,9 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// The pairs of so many items, each a result, or summed over batches of a size.
-    pub(super) fn over(items: usize, summed: Option<usize>) -> Self {
-        match summed {
-            Some(summed) => Self { groups: items.checked_div(summed).unwrap_or(0), summed },
-            None => Self { groups: items, summed: 1 },
-        }
+    /// For so many cotangents of a batch: a result for each item, or their sum.
+    pub(super) fn new(cotangents: usize, items: usize, summed: bool) -> Self {
+        if summed { Self { groups: cotangents, summed: items } } else { Self { groups: cotangents * items, summed: 1 } }
     }
 }
 

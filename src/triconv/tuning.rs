@@ -28,8 +28,6 @@ pub struct Tuning {
     pub chunk: Option<usize>,
     /// Whether to keep exponents apart, which binomial weights beyond a table need.
     pub scaled: Option<bool>,
-    /// Steps of a relaxed scan that are always computed directly, at least 1.
-    pub leaf: Option<usize>,
 }
 
 /// Floating-point operations below which waking a second thread costs more than it saves. An estimate.
@@ -56,7 +54,8 @@ impl Tuning {
     pub(super) fn lanes<T: Real>(self, size: Size, batched: bool) -> Lanes {
         let padded = size.columns.next_multiple_of(T::LANES);
         let choice = self.lanes.unwrap_or({
-            // Few columns leave lanes empty, and neighbouring outputs those of pairs that do not exist: half a vector an output.
+            // Few columns leave lanes empty, and neighbouring outputs those of pairs that do not exist: half a vector
+            // an output.
             if 4 * size.columns >= 3 * padded || size.columns > 2 * T::LANES {
                 Lanes::Columns
             } else if batched && size.items >= T::LANES && size.len < 8 * T::LANES {

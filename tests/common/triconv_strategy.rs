@@ -38,8 +38,8 @@ pub fn tunings() -> impl Strategy<Value = Tuning> {
     let switch = || option::of(any::<bool>());
     let few = |most: usize| option::of(1..most);
     // What is chosen by size comes first where a problem is made smaller.
-    (switch(), few(10), select(LANES.to_vec()), few(9), switch(), few(20))
-        .prop_map(|(parallel, rows, lanes, chunk, scaled, leaf)| Tuning { parallel, rows, lanes, chunk, scaled, leaf })
+    (switch(), few(10), select(LANES.to_vec()), few(9), switch())
+        .prop_map(|(parallel, rows, lanes, chunk, scaled)| Tuning { parallel, rows, lanes, chunk, scaled })
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {

@@ -93,7 +93,6 @@ fn tunings() -> impl Iterator<Item = Tuning> {
         lanes,
         chunk,
         scaled,
-        leaf: None,
     })
 }
 
