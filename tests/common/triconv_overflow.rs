@@ -76,9 +76,8 @@ pub fn same_rounded<T: Referred>(result: &'static str, found: Borrowed<'_, T>, w
 #[track_caller]
 pub fn assert_added<T: Referred>(what: &str, start: &ArrayD<T>, gradient: &ArrayD<T>, found: &ArrayD<T>) {
     // By slices: memory checkers take the end of iterators over arrays for uninitialised memory.
-    let cells = [start, gradient, found].map(|array| array.iter().copied().collect::<Vec<T>>());
-    for at in 0..cells[0].len() {
-        let [start, gradient, found] = [cells[0][at], cells[1][at], cells[2][at]];
+    let [start, gradient, found] = [start, gradient, found].map(|array| array.iter().copied().collect::<Vec<T>>());
+    for ((&start, &gradient), &found) in start.iter().zip(&gradient).zip(&found) {
         let sum = start.wide() + gradient.wide();
         let error = 4.0 * T::unit() * (start.wide().to_f64().abs() + gradient.wide().to_f64().abs());
         let close = (found.wide() - sum).to_f64().abs() <= error;
