@@ -28,6 +28,7 @@ mod memory;
 mod mipmap;
 #[path = "../random.rs"]
 mod random;
+mod triconv;
 
 use measure::Suite;
 
@@ -52,4 +53,5 @@ fn main() {
     kdtree_file::report(&suite);
     gaussian::report(&suite);
     mipmap::report(&suite);
+    triconv::report(&suite);
 }

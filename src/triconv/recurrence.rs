@@ -65,8 +65,8 @@ impl<'a, T: Real> Recurrence<'a, T> {
         let lanes = if rule.scaled { Lanes::Columns } else { tuning.lanes::<T>(size, items > 1) };
         let change = Change { transposed, normalized: rule.scaled, ..Change::default() };
         let packed = match lanes {
-            Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..right }, change, lanes)?,
-            _ => Right::new(right, change, lanes)?,
+            Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..right }, change, lanes, false)?,
+            _ => Right::new(right, change, lanes, tuning.parallel(size))?,
         };
         let factorials = rule.scaled.then(|| Factorials::new(right.len));
         let Rule { binomials, divide, .. } = rule;
@@ -111,11 +111,11 @@ impl<'a, T: Real> Recurrence<'a, T> {
             let cut = Cut { group: items, tile: T::LANES, width: item_cells, parallel };
             return for_each_tile(out, items, &cut, &|_, items, tile| {
                 let mut results = vec![T::zero(); item_cells * T::LANES];
+                let mut cells = vec![T::zero(); matrix];
                 for first in items.clone().step_by(T::LANES) {
                     let members = first..items.end.min(first + T::LANES);
                     self.batch(members.clone(), (s, start), &mut results);
                     for (lane, item) in members.enumerate() {
-                        let mut cells = vec![T::zero(); matrix];
                         for k in 0..len {
                             let result = &results[place(k) * matrix * T::LANES..][..matrix * T::LANES];
                             for (cell, result) in cells.iter_mut().zip(result.chunks_exact(T::LANES)) {
@@ -205,13 +205,13 @@ impl<'a, T: Real> Recurrence<'a, T> {
         let chunk = self.tuning.chunk::<T>(self.size);
         let cells = &right.cells[item % self.given.items * right.item()..];
         let mut sums = vec![T::zero(); rows * line];
-        let mut weights = Vec::new();
+        let mut weights = Vec::with_capacity(self.binomials.map_or(0, |_| self.size.len * T::LANES));
         // What later sums take instead of results.
         let mut factors = match (self.divide, &self.factorials) {
             (Divide::Factors { .. }, _) | (_, Some(_)) => vec![T::zero(); self.size.len * matrix],
             _ => Vec::new(),
         };
-        let mut exponents = Vec::new();
+        let mut exponents = Vec::with_capacity(self.factorials.as_ref().map_or(0, |_| self.size.len));
         for x in 0..=self.size.len {
             let (before, result) = results.split_at_mut(x * matrix);
             let result = &mut result[..matrix];
@@ -341,7 +341,7 @@ impl<'a, T: Real> Recurrence<'a, T> {
         }
         let mut rights = vec![T::zero(); n * square];
         interleave(items.map(|item| self.given.item(item % self.given.items)), &mut rights);
-        let mut weights = Vec::new();
+        let mut weights = Vec::with_capacity(self.binomials.map_or(0, |_| n * T::LANES));
         let mut factors = match self.divide {
             Divide::Factors { .. } => vec![T::zero(); n * matrix],
             _ => Vec::new(),

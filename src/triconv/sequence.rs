@@ -61,7 +61,7 @@ pub(super) struct Right<'a, T: Clone> {
 
 impl<'a, T: Real> Right<'a, T> {
     /// Vectors along columns or along the sequence.
-    pub(super) fn new(sequence: Sequence<'a, T>, change: Change, lanes: Lanes) -> Result<Self> {
+    pub(super) fn new(sequence: Sequence<'a, T>, change: Change, lanes: Lanes, parallel: bool) -> Result<Self> {
         let (inner, columns) = match change.transposed {
             false => (sequence.rows, sequence.columns),
             true => (sequence.columns, sequence.rows),
@@ -84,7 +84,7 @@ impl<'a, T: Real> Right<'a, T> {
             Lanes::Time => {
                 let line = right.line();
                 let mut packed = zeros::<T>(items * right.item())?;
-                packed.par_chunks_mut(right.item().max(1)).enumerate().for_each(|(item, packed)| {
+                let pack = |(item, packed): (usize, &mut [T])| {
                     for i in 0..len {
                         let (cells, place) = (matrix(first(item) + i), if reversed { len - 1 - i } else { i });
                         for c in 0..inner {
@@ -93,7 +93,8 @@ impl<'a, T: Real> Right<'a, T> {
                             }
                         }
                     }
-                });
+                };
+                for_each_chunk(&mut packed, right.item(), parallel, pack);
                 right.cells = Cow::Owned(packed);
             }
             _ if !transposed
@@ -107,19 +108,18 @@ impl<'a, T: Real> Right<'a, T> {
             _ => {
                 let line = right.line();
                 let mut packed = zeros::<T>(items * right.item())?;
-                packed.par_chunks_mut((inner * line).max(1)).with_min_len(16).enumerate().for_each(
-                    |(index, packed)| {
-                        let cells = matrix(first(index / len) + index % len);
-                        for (c, row) in packed.chunks_exact_mut(line).enumerate() {
-                            for (column, cell) in row[..columns].iter_mut().enumerate() {
-                                *cell = value(cells, index % len, c, column);
-                            }
+                let pack = |(index, packed): (usize, &mut [T])| {
+                    let cells = matrix(first(index / len) + index % len);
+                    for (c, row) in packed.chunks_exact_mut(line).enumerate() {
+                        for (column, cell) in row[..columns].iter_mut().enumerate() {
+                            *cell = value(cells, index % len, c, column);
                         }
-                        if let Some(&exponent) = right.exponents.get(index) {
-                            scale(packed, -exponent);
-                        }
-                    },
-                );
+                    }
+                    if let Some(&exponent) = right.exponents.get(index) {
+                        scale(packed, -exponent);
+                    }
+                };
+                for_each_chunk(&mut packed, inner * line, parallel, pack);
                 right.cells = Cow::Owned(packed);
             }
         }
@@ -148,6 +148,20 @@ impl<'a, T: Real> Right<'a, T> {
             Lanes::Time => [self.columns * self.line(), self.line()],
             _ => [self.line(), T::LANES],
         }
+    }
+}
+
+/// Fills in the chunks of `cells`, on several threads if `parallel`.
+fn for_each_chunk<T: Real>(
+    cells: &mut [T],
+    chunk: usize,
+    parallel: bool,
+    fill: impl Fn((usize, &mut [T])) + Sync + Send,
+) {
+    if parallel {
+        cells.par_chunks_mut(chunk.max(1)).enumerate().with_min_len(16).for_each(fill);
+    } else {
+        cells.chunks_mut(chunk.max(1)).enumerate().for_each(fill);
     }
 }
 

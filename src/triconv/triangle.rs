@@ -15,6 +15,9 @@ use crate::simd::Level;
 use std::borrow::Cow;
 use std::ops::Range;
 
+/// Tasks that the outputs of an item are shared by.
+const TASKS: usize = 16;
+
 /// Which right factor belongs to term j of output x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pairing {
@@ -165,8 +168,8 @@ impl<'a, T: Real> Triangle<'a, T> {
         let right_items = self.right.items;
         // A batch is packed by the groups that compute it.
         let right = match lanes {
-            Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..self.right }, change, lanes)?,
-            _ => Right::new(self.right, change, lanes)?,
+            Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..self.right }, change, lanes, false)?,
+            _ => Right::new(self.right, change, lanes, self.tuning.parallel(size))?,
         };
         let (mut left, mut left_exponents, mut factorials) = (Cow::Borrowed(self.left.cells), Vec::new(), None);
         if self.scaled {
@@ -198,7 +201,9 @@ impl<T: Real> Prepared<'_, '_, T> {
             let cut = Cut { group: groups, tile: T::LANES, width: outputs * matrix, parallel };
             return for_each_tile(out, groups, &cut, &|_, groups, tile| self.batches(groups, tile, faults));
         }
-        let tile = if self.lanes == Lanes::Time { T::LANES } else { 4 };
+        // Some tasks, of sums of very different lengths, and not so many that each one's scratch counts.
+        let unit = if self.lanes == Lanes::Time { T::LANES } else { 4 };
+        let tile = if parallel { outputs.div_ceil(TASKS).next_multiple_of(unit) } else { outputs };
         let cut = Cut { group: outputs, tile, width: matrix, parallel };
         for_each_tile(out, groups * outputs, &cut, &|group, outputs, tile| match self.lanes {
             Lanes::Time => self.neighbors(group, outputs, tile, faults),
@@ -234,7 +239,7 @@ impl<T: Real> Prepared<'_, '_, T> {
         let (kind, left_steps) = self.left_steps();
         let mut sums = vec![T::zero(); self.rows * line];
         let mut total = vec![T::zero(); if triangle.scaled { sums.len() } else { 0 }];
-        let mut weights = Vec::new();
+        let mut weights = Vec::with_capacity(triangle.binomials.map_or(0, |_| triangle.left.len * T::LANES));
         let cells = tile.accumulators();
         for (cells, output) in cells.chunks_exact_mut(self.rows * right.columns).zip(outputs) {
             let x = triangle.range.start + output;
@@ -372,7 +377,7 @@ impl<T: Real> Prepared<'_, '_, T> {
         let mut lefts = vec![T::zero(); left.len * left.matrix() * T::LANES];
         let mut rights = vec![T::zero(); right.len * right_matrix * T::LANES];
         let mut sums = vec![T::zero(); matrix * T::LANES];
-        let mut weights = Vec::new();
+        let mut weights = Vec::with_capacity(triangle.binomials.map_or(0, |_| left.len * T::LANES));
         let left_steps = match triangle.left_transposed {
             false => [left.matrix(), left.columns, 1],
             true => [left.matrix(), 1, left.columns],

@@ -207,7 +207,9 @@ pub(super) struct Factorials {
 impl Factorials {
     /// Those of `0..=most`.
     pub(super) fn new(most: usize) -> Self {
-        let mut factorials = Self { mantissas: Vec::new(), inverses: Vec::new(), exponents: Vec::new() };
+        let room = Vec::with_capacity;
+        let mut factorials =
+            Self { mantissas: room(most + 1), inverses: room(most + 1), exponents: Vec::with_capacity(most + 1) };
         let (mut product, mut exponent) = (Twofold::from(1), 0);
         for k in 0..=most {
             product = product.times(Twofold::from(k.max(1) as u64));
