@@ -37,9 +37,8 @@ fn forms(n: usize, weights: Weights, side: Side, parallel: Option<bool>) -> ([us
     let mut count = |name: &str, work: &mut dyn FnMut()| {
         // What is made once, by whoever comes first, belongs to no call.
         work();
-        let ((), bytes) = peak_of(&mut *work);
+        let (((), bytes), calls) = calls_of(|| peak_of(work));
         most = most.max(bytes);
-        let ((), calls) = calls_of(work);
         eprintln!("{name} of {n} steps, {weights:?}, {side:?}, threads {parallel:?}: {calls} calls, {bytes} bytes");
         calls
     };
