@@ -118,3 +118,61 @@ macro_rules! settings {
     };
 }
 pub(super) use settings;
+
+/// The gradients of an operator in arrays of the caller: `adjoint` of three arrays gives two, whose shapes
+/// `check_adjoint` says.
+macro_rules! adjoint_forms {
+    ($operator:ident, $grad:ident, $a:ident, $b:ident => $to_a:ident, $to_b:ident) => {
+        impl<T: Real> $operator<T> {
+            /// [`Self::adjoint`] into the caller's arrays, which are overwritten.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::adjoint`]; nothing is written then.
+            pub fn adjoint_into(
+                &self,
+                $grad: ArrayView<'_, T, impl Dimension>,
+                $a: ArrayView<'_, T, impl Dimension>,
+                $b: ArrayView<'_, T, impl Dimension>,
+                $to_a: ArrayViewMut<'_, T, impl Dimension>,
+                $to_b: ArrayViewMut<'_, T, impl Dimension>,
+            ) -> Result<()> {
+                self.adjoint_form($grad, $a, $b, ($to_a, $to_b), Form::Overwrite)
+            }
+
+            /// [`Self::adjoint`] added to the caller's arrays.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::adjoint`]; nothing is written then.
+            pub fn adjoint_add(
+                &self,
+                $grad: ArrayView<'_, T, impl Dimension>,
+                $a: ArrayView<'_, T, impl Dimension>,
+                $b: ArrayView<'_, T, impl Dimension>,
+                $to_a: ArrayViewMut<'_, T, impl Dimension>,
+                $to_b: ArrayViewMut<'_, T, impl Dimension>,
+            ) -> Result<()> {
+                self.adjoint_form($grad, $a, $b, ($to_a, $to_b), Form::Add)
+            }
+
+            fn adjoint_form(
+                &self,
+                $grad: ArrayView<'_, T, impl Dimension>,
+                $a: ArrayView<'_, T, impl Dimension>,
+                $b: ArrayView<'_, T, impl Dimension>,
+                ($to_a, $to_b): (ArrayViewMut<'_, T, impl Dimension>, ArrayViewMut<'_, T, impl Dimension>),
+                form: Form,
+            ) -> Result<()> {
+                let [shape_a, shape_b] = self.check_adjoint($grad.shape(), $a.shape(), $b.shape())?;
+                check_shape(stringify!($to_a), $to_a.shape(), &shape_a)?;
+                check_shape(stringify!($to_b), $to_b.shape(), &shape_b)?;
+                let gradients = self.adjoint($grad, $a, $b)?;
+                deliver(&gradients.$to_a, $to_a, form);
+                deliver(&gradients.$to_b, $to_b, form);
+                Ok(())
+            }
+        }
+    };
+}
+pub(super) use adjoint_forms;

@@ -61,21 +61,19 @@ pub struct Expected<W> {
     pub values: Vec<W>,
     /// With magnitudes in place of all numbers.
     pub sizes: Vec<f64>,
-    /// The magnitudes of what the sum started from.
-    starts: Vec<f64>,
     pub products: usize,
 }
 
 impl<W: Wide> Expected<W> {
     /// Of nothing yet.
     pub fn zero(count: usize) -> Self {
-        Self { values: zeros(count), sizes: vec![0.0; count], starts: vec![0.0; count], products: 0 }
+        Self { values: zeros(count), sizes: vec![0.0; count], products: 0 }
     }
 
     /// Matrix `k` of `start`.
     pub fn started(start: &Measured<W>, k: usize) -> Self {
         let (values, sizes) = (start.wide.cells(k).to_vec(), start.size.cells(k).to_vec());
-        Self { values, starts: sizes.clone(), sizes, products: 0 }
+        Self { values, sizes, products: 0 }
     }
 
     /// With a sum added to it.
@@ -83,7 +81,6 @@ impl<W: Wide> Expected<W> {
         Self {
             values: formula.sum(&w.wide, &first.wide, &second.wide, self.values),
             sizes: formula.sum(&w.size, &first.size, &second.size, self.sizes),
-            starts: self.starts,
             products: self.products + formula.products(&first.size),
         }
     }
@@ -111,7 +108,7 @@ impl<W: Wide> Expected<W> {
     pub fn check_added<T: Referred<Wide = W>>(&self, what: &str, start: &[T], found: &[T]) {
         let plus = |x: &[f64]| x.iter().zip(start).map(|(x, s)| x + s.wide().to_f64().abs()).collect();
         let values = self.values.iter().zip(start).map(|(&x, &s)| x + s.wide()).collect();
-        let added = Self { values, sizes: plus(&self.sizes), starts: plus(&self.starts), products: self.products + 1 };
+        let added = Self { values, sizes: plus(&self.sizes), products: self.products + 1 };
         added.check(what, found);
     }
 }

@@ -124,12 +124,10 @@ impl<'a, T: Referred> ScanReference<'a, T> {
             }
             if finite(at) {
                 assert!(grad_s.cells.iter().all(|x| x.is_finite()), "item {at} of grad_s overflows without an error");
-                {
-                    let whole = whole(at);
-                    whole.check(&format!("grad_s of item {at}"), grad_s);
-                    if self.counts() {
-                        whole.check_integers(&format!("grad_s of item {at}"), grad_s);
-                    }
+                let whole = whole(at);
+                whole.check(&format!("grad_s of item {at}"), grad_s);
+                if self.counts() {
+                    whole.check_integers(&format!("grad_s of item {at}"), grad_s);
                 }
             }
         }
