@@ -83,8 +83,7 @@ pub(super) fn correlate<'a, T: Real>(
         scaled,
         pairs,
         range,
-        level: settings.level,
-        tuning: settings.tuning,
+        settings,
     }
 }
 
@@ -212,8 +211,7 @@ impl<T: Real> Correlation<T> {
             scaled: self.settings.scaled(call.most()),
             pairs: Pairs { groups: items, summed: 1 },
             range: 0..call.la,
-            level: self.settings.level,
-            tuning: self.settings.tuning,
+            settings: self.settings,
         };
         let grad_a = to_a.owned("grad_a", &behind(several, a.shape()), &is_finite)?;
         // To G_k: the product, the sum over j of w(k, j) A_j D_{k-j}.
@@ -256,7 +254,7 @@ impl<T: Real> Correlation<T> {
     }
 
     fn in_f64(&self) -> Correlation<f64> {
-        Correlation { n: self.n, settings: self.settings, element: PhantomData }
+        Correlation { n: self.n, settings: self.settings.to_be_rounded(), element: PhantomData }
     }
 
     fn triangle<'a>(&self, call: &Call, a: Sequence<'a, T>, g: Sequence<'a, T>) -> Triangle<'a, T> {

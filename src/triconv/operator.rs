@@ -18,11 +18,23 @@ pub(super) struct Settings {
     pub(super) tuning: Tuning,
     /// Whether `f32` is computed in `f64`.
     pub(super) wide: bool,
+    /// Whether results are rounded by a caller, who looks for what overflows then: that may be an earlier one.
+    rounded: bool,
 }
 
 impl Settings {
     pub(super) fn new(weights: Weights) -> Result<Self> {
-        Ok(Self { weights, level: Level::current()?, tuning: Tuning::default(), wide: false })
+        Ok(Self { weights, level: Level::current()?, tuning: Tuning::default(), wide: false, rounded: false })
+    }
+
+    /// Those of an operator in `f64` whose results are [`rounded`].
+    pub(super) fn to_be_rounded(self) -> Self {
+        Self { rounded: true, ..self }
+    }
+
+    /// Refuses an overflow of a result, if it is not rounded first.
+    pub(super) fn check(self, faults: Faults, result: &'static str, finite: impl Fn(usize) -> bool) -> Result<()> {
+        if self.rounded { Ok(()) } else { faults.check(result, finite) }
     }
 
     /// Whether exponents are kept apart, where the largest weight is C(most, k).

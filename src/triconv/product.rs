@@ -221,8 +221,7 @@ impl<T: Real> Product<T> {
             scaled,
             pairs: Pairs { groups: items, summed: 1 },
             range: 0..call.la,
-            level: self.settings.level,
-            tuning: self.settings.tuning,
+            settings: self.settings,
         };
         let grad_a = triangle.owned("grad_a", &behind(several, a.shape()), &is_finite)?;
         let pairs = Pairs::new(several.unwrap_or(1), call.items(), call.shared);
@@ -267,7 +266,7 @@ impl<T: Real> Product<T> {
     }
 
     fn in_f64(&self) -> Product<f64> {
-        Product { range: self.range.clone(), settings: self.settings, element: PhantomData }
+        Product { range: self.range.clone(), settings: self.settings.to_be_rounded(), element: PhantomData }
     }
 
     fn triangle<'a>(&self, call: &Call, a: Sequence<'a, T>, b: Sequence<'a, T>) -> Triangle<'a, T> {
@@ -281,8 +280,7 @@ impl<T: Real> Product<T> {
             scaled: self.settings.scaled(self.most()),
             pairs: Pairs { groups: call.items(), summed: 1 },
             range: self.range.clone(),
-            level: self.settings.level,
-            tuning: self.settings.tuning,
+            settings: self.settings,
         }
     }
 }

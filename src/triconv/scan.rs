@@ -234,7 +234,7 @@ impl<T: Real> Scan<T> {
         let scratch = recurrence.scratch()?;
         let result: ArrayD<T> =
             buffer.fill(&shape, |a| recurrence.write((s, kind), scratch, Output::fresh(a), &faults));
-        faults.check("a", finite_pairs(s, b))?;
+        self.settings.check(faults, "a", finite_pairs(s, b))?;
         Ok(turned_back(result, self.side))
     }
 
@@ -255,7 +255,7 @@ impl<T: Real> Scan<T> {
             a.swap_axes(axes - 2, axes - 1);
         }
         let _: Filled = recurrence.write((s, kind), scratch, Output::array(a, Start::Zero), &faults);
-        faults.check("a", finite_pairs(s, b))
+        self.settings.check(faults, "a", finite_pairs(s, b))
     }
 
     /// What the scan starts from.
@@ -326,7 +326,7 @@ impl<T: Real> Scan<T> {
     }
 
     pub(super) fn in_f64(&self) -> Scan<f64> {
-        Scan { n: self.n, side: self.side, settings: self.settings, element: PhantomData }
+        Scan { n: self.n, side: self.side, settings: self.settings.to_be_rounded(), element: PhantomData }
     }
 }
 

@@ -66,7 +66,7 @@ impl<T: Real> Scan<T> {
         let scratch = recurrence.scratch()?;
         let grad_s: ArrayD<T> =
             buffer.fill(&shape, |out| recurrence.write((g, Terms::Backwards), scratch, Output::fresh(out), &faults));
-        faults.check("grad_s", &is_finite)?;
+        self.settings.check(faults, "grad_s", &is_finite)?;
         let grad_b = self.to_b(&call, several, a_cells, &grad_s, all_are)?;
         Ok(ScanGradients { grad_s: turned_back(grad_s, self.side), grad_b: turned_back(grad_b, self.side) })
     }

@@ -2,9 +2,10 @@
 
 use super::faults::Faults;
 use super::kernels::{LEAD, Left, Sums, Weighting, number};
+use super::operator::Settings;
 use super::pairing::Pairing;
 use super::sequence::{Change, Right, Sequence, exponent_of, interleave, scale};
-use super::tuning::{Lanes, Size, Tuning};
+use super::tuning::{Lanes, Size};
 use super::weights::{Binomials, Factorials};
 use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start, Tile};
@@ -12,7 +13,6 @@ use crate::error::Result;
 use crate::exponent::ldexp;
 use crate::layout::{elements, zeros};
 use crate::parallel::{Cut, for_each_tile};
-use crate::simd::Level;
 use ndarray::{ArrayD, ArrayViewMut, Dimension};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -47,8 +47,7 @@ pub(super) struct Triangle<'a, T> {
     pub(super) scaled: bool,
     pub(super) pairs: Pairs,
     pub(super) range: Range<usize>,
-    pub(super) level: Level,
-    pub(super) tuning: Tuning,
+    pub(super) settings: Settings,
 }
 
 /// A triangle whose right factors lie as the inner loops read them.
@@ -91,7 +90,7 @@ impl<'a, T: Real> Triangle<'a, T> {
         let (prepared, faults) = (self.prepare()?, Faults::default());
         let buffer = Buffer::new(elements::<T>(shape)?)?;
         let array = buffer.fill(shape, |out| prepared.write(Output::fresh(out), &faults));
-        faults.check(result, finite)?;
+        self.settings.check(faults, result, finite)?;
         Ok(array)
     }
 
@@ -104,7 +103,7 @@ impl<'a, T: Real> Triangle<'a, T> {
     ) -> Result<()> {
         let (prepared, faults) = (self.prepare()?, Faults::default());
         let _: Filled = prepared.write(Output::array(out, Start::Zero), &faults);
-        faults.check(result, finite)
+        self.settings.check(faults, result, finite)
     }
 
     /// Copies what must lie differently: all that can fail.
@@ -112,7 +111,7 @@ impl<'a, T: Real> Triangle<'a, T> {
         let size = self.size();
         let lanes = match self.scaled {
             true => Lanes::Columns,
-            false => self.tuning.lanes::<T>(size, self.pairs.summed == 1 && self.pairs.groups > 1),
+            false => self.settings.tuning.lanes::<T>(size, self.pairs.summed == 1 && self.pairs.groups > 1),
         };
         let change = Change {
             reversed: matches!(self.pairing, Pairing::Shift { .. }) && lanes == Lanes::Time,
@@ -123,7 +122,7 @@ impl<'a, T: Real> Triangle<'a, T> {
         // A batch is packed by the groups that compute it.
         let right = match lanes {
             Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..self.right }, change, lanes, false)?,
-            _ => Right::new(self.right, change, lanes, self.tuning.parallel(size))?,
+            _ => Right::new(self.right, change, lanes, self.settings.tuning.parallel(size))?,
         };
         let (mut left, mut left_exponents, mut factorials) = (Cow::Borrowed(self.left.cells), Vec::new(), None);
         if self.scaled {
@@ -150,7 +149,7 @@ impl<T: Real> Prepared<'_, '_, T> {
             return Filled::NOTHING;
         }
         let matrix = self.rows * self.right.columns;
-        let parallel = self.triangle.tuning.parallel(self.triangle.size());
+        let parallel = self.triangle.settings.tuning.parallel(self.triangle.size());
         if self.lanes == Lanes::Batch {
             let cut = Cut { group: groups, tile: T::LANES, width: outputs * matrix, parallel };
             return for_each_tile(out, groups, &cut, &|_, groups, tile| self.batches(groups, tile, faults));
@@ -189,7 +188,7 @@ impl<T: Real> Prepared<'_, '_, T> {
     fn columns(&self, group: usize, outputs: Range<usize>, tile: &mut Tile<'_, T>, faults: &Faults) {
         let (triangle, right) = (self.triangle, &self.right);
         let line = right.line();
-        let chunk = triangle.tuning.chunk::<T>(triangle.size());
+        let chunk = triangle.settings.tuning.chunk::<T>(triangle.size());
         let (kind, left_steps) = self.left_steps();
         let mut sums = vec![T::zero(); self.rows * line];
         let mut total = vec![T::zero(); if triangle.scaled { sums.len() } else { 0 }];
@@ -222,7 +221,7 @@ impl<T: Real> Prepared<'_, '_, T> {
                             step: T::LANES as isize,
                         }),
                     };
-                    T::sums(triangle.level, &job, continued, &mut sums);
+                    T::sums(triangle.settings.level, &job, continued, &mut sums);
                     continued = true;
                 }
                 if triangle.scaled && continued {
@@ -313,11 +312,11 @@ impl<T: Real> Prepared<'_, '_, T> {
             for edge in [some.start..all.start, all.end..some.end] {
                 if !edge.is_empty() {
                     let (job, place) = job(&edge);
-                    T::edge(triangle.level, &job, place, right.len, sums);
+                    T::edge(triangle.settings.level, &job, place, right.len, sums);
                 }
             }
             if !all.is_empty() {
-                T::sums(triangle.level, &job(&all).0, true, sums);
+                T::sums(triangle.settings.level, &job(&all).0, true, sums);
             }
         }
     }
@@ -375,7 +374,7 @@ impl<T: Real> Prepared<'_, '_, T> {
                             step: T::LANES as isize,
                         }),
                     };
-                    T::sums(triangle.level, &job, false, &mut sums);
+                    T::sums(triangle.settings.level, &job, false, &mut sums);
                 }
                 for (lane, cells) in cells.chunks_exact_mut(outputs * matrix).enumerate() {
                     for (cell, sums) in cells[output * matrix..][..matrix].iter_mut().zip(sums.chunks_exact(T::LANES)) {

@@ -286,6 +286,34 @@ fn powers_beyond_the_largest() {
     });
 }
 
+/// An f32 is beyond the largest long before an f64 that it may be computed in.
+#[test]
+fn overflow_of_f32_before_that_of_f64() {
+    levels::each(|level| {
+        let binomial = [129, 150, 224, 300, 1100].map(|n| (n, Weights::Binomial, 40));
+        for (n, weights, first_k) in binomial.into_iter().chain([(700, Weights::Plain, 82), (2000, Weights::Plain, 82)])
+        {
+            for (scaled, kind) in [(None, Kind::F32), (Some(true), Kind::F32), (None, Kind::Accumulated)] {
+                let scan = Scan::<f32>::new(n, weights).unwrap().with_level(level).unwrap();
+                let scan = scan.with_tuning(Tuning { scaled, ..Tuning::default() });
+                let scan = if kind == Kind::Accumulated { scan.with_f64_accumulation() } else { scan };
+                let twos = Array3::from_elem([n, 1, 1], 2f32);
+                let found = scan.forward(array![[1f32]].view(), twos.view());
+                assert_eq!(found, overflow("a", first_k), "{n} steps, {weights:?}, {scaled:?}, {kind:?}");
+            }
+        }
+        // 2 * 10^(30 i), of which f32 has the first and f64 the first ten.
+        let scan = Scan::<f32>::new(20, Weights::Plain).unwrap().with_level(level).unwrap().with_f64_accumulation();
+        let mut b = Array3::zeros([20, 1, 1]);
+        b[[0, 0, 0]] = 1e30f32;
+        assert_eq!(scan.forward(array![[2f32]].view(), b.view()), overflow("a", 2));
+        let product =
+            Product::<f32>::new(3, Weights::Plain).unwrap().with_level(level).unwrap().with_f64_accumulation();
+        let x = Array3::from_shape_vec([2, 1, 1], vec![1e10f32, 1e30]).unwrap();
+        assert_eq!(product.forward(x.view(), x.view()), overflow("c", 1));
+    });
+}
+
 /// Gradients of S are looked at before those of B, and each is named with the first of its matrices.
 #[test]
 fn gradients_beyond_the_largest() {
