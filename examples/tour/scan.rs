@@ -1,5 +1,5 @@
-//! A scan of a made-up street by a spinning range finder, whose pulses are rays through a grid of occupied cells: near surfaces are dense, far ones sparse, and every range is a
-//! little wrong, as in a real one.
+//! A scan of a made-up street by a spinning range finder, whose pulses are rays through a grid of occupied cells: near
+//! surfaces are dense, far ones sparse, and every range is a little wrong, as in a real one.
 
 use super::random::Random;
 use pullback::mipmap::Pyramid;

@@ -1,7 +1,8 @@
 //! Up and down the levels of a pyramid of numbers, a few levels together while a plane is in cache.
 //!
-//! A task has a plane of level 3 and what is below it. It computes a plane as soon as both planes of its children are there, and
-//! the gradients of a plane as soon as those of its parents are, so that levels 1 to 3 are written once and read from cache.
+//! A task has a plane of level 3 and what is below it. It computes a plane as soon as both planes of its children are
+//! there, and the gradients of a plane as soon as those of its parents are, so that levels 1 to 3 are written once and
+//! read from cache.
 
 use super::bricks::Cell;
 use super::pyramid::{check_cells, check_levels, full_levels, level_shape};
@@ -353,3 +354,74 @@ fn zeros<V: Pod + Send + Sync>(shape: Cell) -> Result<Array3<V>> {
 fn slices<V>(arrays: &mut [Array3<V>]) -> Vec<&mut [V]> {
     arrays.iter_mut().map(|array| array.as_slice_mut().expect("a standard layout")).collect()
 }
+
+/// What the operators on pyramids of numbers have in common: their levels and how they are computed.
+macro_rules! levels {
+    ($pyramid:ident) => {
+        impl<T: Real> $pyramid<T> {
+            /// A pyramid of every level of arrays of `shape`, which is not 0 on any axis. O(1).
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Parameter`](crate::Error::Parameter) where an axis has length 0;
+            /// [`Error::TooLarge`](crate::Error::TooLarge), and [`Error::Environment`](crate::Error::Environment) from
+            /// [`Level::current`].
+            pub fn new(shape: [usize; 3]) -> Result<Self> {
+                Ok(Self { climb: Climb::new(shape)?, element: PhantomData })
+            }
+
+            /// The same pyramid of levels 0 to before `levels`.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Parameter`](crate::Error::Parameter) or [`Error::TooLarge`](crate::Error::TooLarge) where there
+            /// is no level or there are more than [`full_levels`](super::full_levels).
+            pub fn with_levels(self, levels: usize) -> Result<Self> {
+                Ok(Self { climb: self.climb.with_levels(levels)?, ..self })
+            }
+
+            /// The level of instructions that the kernels run at.
+            #[must_use]
+            pub fn simd_level(&self) -> Level {
+                self.climb.level
+            }
+
+            /// The same pyramid at another level of instructions.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
+            pub fn with_level(mut self, level: Level) -> Result<Self> {
+                self.climb.level = level.checked()?;
+                Ok(self)
+            }
+
+            /// The same pyramid with choices made by the caller instead of by size.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn with_tuning(mut self, tuning: Tuning) -> Self {
+                self.climb.tuning = tuning;
+                self
+            }
+
+            /// The shape of level 0.
+            #[must_use]
+            pub fn shape(&self) -> [usize; 3] {
+                self.climb.shape
+            }
+
+            /// The number of levels, level 0 included.
+            #[must_use]
+            pub fn levels(&self) -> usize {
+                self.climb.levels
+            }
+
+            /// The shape of level `k`: `ceil(n / 2^k)` an axis.
+            #[must_use]
+            pub fn level_shape(&self, k: usize) -> [usize; 3] {
+                self.climb.level_shape(k)
+            }
+        }
+    };
+}
+pub(super) use levels;

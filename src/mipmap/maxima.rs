@@ -1,6 +1,6 @@
 //! The pyramid of maxima.
 
-use super::climb::{Climb, Kind};
+use super::climb::{Climb, Kind, levels};
 use super::tuning::Tuning;
 use crate::Real;
 use crate::buffer::{Output, Start};
@@ -65,69 +65,9 @@ pub struct MaxLevels<T> {
     pub arguments: Vec<Array3<u8>>,
 }
 
+levels!(MaxPyramid);
+
 impl<T: Real> MaxPyramid<T> {
-    /// A pyramid of every level of arrays of `shape`, which is not 0 on any axis. O(1).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] where an axis has length 0; [`Error::TooLarge`], and [`Error::Environment`] from
-    /// [`Level::current`].
-    pub fn new(shape: [usize; 3]) -> Result<Self> {
-        Ok(Self { climb: Climb::new(shape)?, element: PhantomData })
-    }
-
-    /// The same pyramid of levels 0 to before `levels`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] or [`Error::TooLarge`] where there is no level or there are more than
-    /// [`full_levels`](super::full_levels).
-    pub fn with_levels(self, levels: usize) -> Result<Self> {
-        Ok(Self { climb: self.climb.with_levels(levels)?, ..self })
-    }
-
-    /// The level of instructions that the kernels run at.
-    #[must_use]
-    pub fn simd_level(&self) -> Level {
-        self.climb.level
-    }
-
-    /// The same pyramid at another level of instructions.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`] where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.climb.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same pyramid with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.climb.tuning = tuning;
-        self
-    }
-
-    /// The shape of level 0.
-    #[must_use]
-    pub fn shape(&self) -> [usize; 3] {
-        self.climb.shape
-    }
-
-    /// The number of levels, level 0 included.
-    #[must_use]
-    pub fn levels(&self) -> usize {
-        self.climb.levels
-    }
-
-    /// The shape of level `k`: `ceil(n / 2^k)` an axis.
-    #[must_use]
-    pub fn level_shape(&self, k: usize) -> [usize; 3] {
-        self.climb.level_shape(k)
-    }
-
     /// Levels 1 and up of `x`: new arrays. O(X Y Z).
     ///
     /// # Errors

@@ -29,7 +29,7 @@
 //! what users see; `query`, `update` and `morphology` are methods of a pyramid. `ray` is the geometry of the walk over cells, `march`
 //! skips what is empty, `cast` has the operators. `saved` is the format of files.
 //!
-//! Pyramids of numbers are `maxima`, `sums` and `means`; `climb` takes planes up and down the levels, and `windows` has the inner
+//! Pyramids of numbers are `maxima` and `linear`; `climb` takes planes up and down the levels, and `windows` has the inner
 //! loops.
 
 mod bricks;
@@ -40,9 +40,9 @@ mod cut;
 #[cfg(test)]
 mod dense;
 mod level_view;
+mod linear;
 mod march;
 mod maxima;
-mod means;
 mod morphology;
 mod nonzero;
 #[cfg(test)]
@@ -54,7 +54,6 @@ mod query;
 mod ray;
 mod saved;
 mod source;
-mod sums;
 mod tuning;
 mod update;
 mod windows;
@@ -62,13 +61,12 @@ mod windows;
 pub use builder::PyramidBuilder;
 pub use cast::{Cells, Hits, Interval, Intervals, Visit};
 pub use level_view::{LevelView, Value};
+pub use linear::{MeanPyramid, SumPyramid};
 pub use maxima::{MaxLevels, MaxPyramid};
-pub use means::MeanPyramid;
 pub use morphology::Neighbours;
 pub use nonzero::Voxel;
 pub use occupancy::Occupancy;
 pub(crate) use pack::Kernels;
 pub use pyramid::{Mapping, Pyramid, full_levels};
-pub use sums::SumPyramid;
 #[doc(hidden)]
 pub use tuning::Tuning;

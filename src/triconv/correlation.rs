@@ -1,16 +1,15 @@
 //! Triangular correlations: what a product gives back to its right factor, as an operator of its own.
 
-use super::faults::Faults;
-use super::operator::{Settings, finite_groups, finite_pairs, finite_triples, rounded, settings};
+use super::operator::{Settings, adjoint_forms, finite_groups, finite_pairs, finite_triples, rounded, settings};
+use super::pairing::Pairing;
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, check_shared, check_sizes, cotangents, deliver, split, widened};
-use super::triangle::{Pairing, Pairs, Triangle};
+use super::triangle::{Pairs, Triangle};
 use super::tuning::Tuning;
 use super::weights::{Binomials, Weights};
 use crate::Real;
-use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::Result;
-use crate::layout::{check_shape, dense, elements};
+use crate::layout::{check_shape, dense};
 use crate::simd::Level;
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
@@ -64,6 +63,7 @@ pub struct CorrelationGradients<T> {
 }
 
 settings!(Correlation);
+adjoint_forms!(Correlation, grad_d, a, g => grad_a, grad_g);
 
 /// The triangle of `sum over j of w A_j^T G_{i+j}`.
 pub(super) fn correlate<'a, T: Real>(
@@ -83,8 +83,7 @@ pub(super) fn correlate<'a, T: Real>(
         scaled,
         pairs,
         range,
-        level: settings.level,
-        tuning: settings.tuning,
+        settings,
     }
 }
 
@@ -147,13 +146,8 @@ impl<T: Real> Correlation<T> {
             let result = self.in_f64().forward(widened(&a).view(), widened(&g).view())?;
             return rounded("d", &result, self.n, finite_pairs(a_cells, g_cells));
         }
-        let shape = self.result(&call);
         let triangle = self.triangle(&call, a_cells, g_cells);
-        let (prepared, faults) = (triangle.prepare()?, Faults::default());
-        let buffer = Buffer::new(elements::<T>(&shape)?)?;
-        let result = buffer.fill(&shape, |d| prepared.write(Output::fresh(d), &faults));
-        faults.check("d", finite_pairs(a_cells, g_cells))?;
-        Ok(result)
+        triangle.owned("d", &self.result(&call), finite_pairs(a_cells, g_cells))
     }
 
     /// [`Correlation::forward`] into the caller's array (..., n, m, q), which is overwritten.
@@ -176,10 +170,7 @@ impl<T: Real> Correlation<T> {
         }
         let (a, g) = (dense(&a)?, dense(&g)?);
         let (a, g) = (call.a(&a), call.g(&g));
-        let triangle = self.triangle(&call, a, g);
-        let (prepared, faults) = (triangle.prepare()?, Faults::default());
-        let _: Filled = prepared.write(Output::array(d, Start::Zero), &faults);
-        faults.check("d", finite_pairs(a, g))
+        self.triangle(&call, a, g).write_into("d", d, finite_pairs(a, g))
     }
 
     /// The gradients of [`Correlation::forward`] at `a` and `g` for the gradient `grad_d` (..., n, m, q) of its result,
@@ -220,14 +211,9 @@ impl<T: Real> Correlation<T> {
             scaled: self.settings.scaled(call.most()),
             pairs: Pairs { groups: items, summed: 1 },
             range: 0..call.la,
-            level: self.settings.level,
-            tuning: self.settings.tuning,
+            settings: self.settings,
         };
-        let shape = behind(several, a.shape());
-        let (prepared, faults) = (to_a.prepare()?, Faults::default());
-        let buffer = Buffer::new(elements::<T>(&shape)?)?;
-        let grad_a = buffer.fill(&shape, |grad_a| prepared.write(Output::fresh(grad_a), &faults));
-        faults.check("grad_a", &is_finite)?;
+        let grad_a = to_a.owned("grad_a", &behind(several, a.shape()), &is_finite)?;
         // To G_k: the product, the sum over j of w(k, j) A_j D_{k-j}.
         let to_g = Triangle {
             left: a_cells,
@@ -239,62 +225,15 @@ impl<T: Real> Correlation<T> {
             range: 0..call.lg,
             ..to_a
         };
-        let shape = behind(several, g.shape());
-        let (prepared, faults) = (to_g.prepare()?, Faults::default());
-        let buffer = Buffer::new(elements::<T>(&shape)?)?;
-        let grad_g = buffer.fill(&shape, |grad_g| prepared.write(Output::fresh(grad_g), &faults));
-        faults.check("grad_g", finite_groups(summed, &is_finite))?;
+        let grad_g = to_g.owned("grad_g", &behind(several, g.shape()), finite_groups(summed, &is_finite))?;
         Ok(CorrelationGradients { grad_a, grad_g })
     }
 
-    /// [`Correlation::adjoint`] into the caller's arrays, which are overwritten.
-    ///
-    /// # Errors
-    ///
-    /// As [`Correlation::adjoint`]; nothing is written then.
-    pub fn adjoint_into(
-        &self,
-        grad_d: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        g: ArrayView<'_, T, impl Dimension>,
-        grad_a: ArrayViewMut<'_, T, impl Dimension>,
-        grad_g: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_form(grad_d, a, g, (grad_a, grad_g), Form::Overwrite)
-    }
-
-    /// [`Correlation::adjoint`] added to the caller's arrays.
-    ///
-    /// # Errors
-    ///
-    /// As [`Correlation::adjoint`]; nothing is written then.
-    pub fn adjoint_add(
-        &self,
-        grad_d: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        g: ArrayView<'_, T, impl Dimension>,
-        grad_a: ArrayViewMut<'_, T, impl Dimension>,
-        grad_g: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_form(grad_d, a, g, (grad_a, grad_g), Form::Add)
-    }
-
-    fn adjoint_form(
-        &self,
-        grad_d: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        g: ArrayView<'_, T, impl Dimension>,
-        (grad_a, grad_g): (ArrayViewMut<'_, T, impl Dimension>, ArrayViewMut<'_, T, impl Dimension>),
-        form: Form,
-    ) -> Result<()> {
-        let call = self.call(a.shape(), g.shape())?;
-        let several = cotangents("grad_d", grad_d.shape(), &self.result(&call))?;
-        check_shape("grad_a", grad_a.shape(), &behind(several, a.shape()))?;
-        check_shape("grad_g", grad_g.shape(), &behind(several, g.shape()))?;
-        let gradients = self.adjoint(grad_d, a, g)?;
-        deliver(&gradients.grad_a, grad_a, form);
-        deliver(&gradients.grad_g, grad_g, form);
-        Ok(())
+    /// The shapes of gradients, where the arrays of [`Correlation::adjoint`] belong together.
+    fn check_adjoint(&self, grad_d: &[usize], a: &[usize], g: &[usize]) -> Result<[Vec<usize>; 2]> {
+        let call = self.call(a, g)?;
+        let several = cotangents("grad_d", grad_d, &self.result(&call))?;
+        Ok([behind(several, a), behind(several, g)])
     }
 
     fn call(&self, a: &[usize], g: &[usize]) -> Result<Call> {
@@ -315,7 +254,7 @@ impl<T: Real> Correlation<T> {
     }
 
     fn in_f64(&self) -> Correlation<f64> {
-        Correlation { n: self.n, settings: self.settings, element: PhantomData }
+        Correlation { n: self.n, settings: self.settings.to_be_rounded(), element: PhantomData }
     }
 
     fn triangle<'a>(&self, call: &Call, a: Sequence<'a, T>, g: Sequence<'a, T>) -> Triangle<'a, T> {

@@ -167,7 +167,7 @@ fn blocks<T: Element, S: Simd, const LEFT: u8, const WEIGHTED: bool>(
         row += if most >= 8 && left >= 8 {
             pairs::<_, _, LEFT, WEIGHTED, 8>(s, job, row, continued, out)
         } else if most >= 4 && left >= 4 {
-            if most >= 8 || WEIGHTED && S::ACCUMULATORS >= 8 {
+            if S::ACCUMULATORS >= 8 {
                 pairs::<_, _, LEFT, WEIGHTED, 4>(s, job, row, continued, out)
             } else {
                 singles::<_, _, LEFT, WEIGHTED, 4>(s, job, row, continued, out)
@@ -400,7 +400,8 @@ fn settle<T: Element, S: Simd>(
     }
 }
 
+/// The element nearest to an integer.
 #[inline(always)]
-fn number<T: Element>(n: usize) -> T {
+pub(super) fn number<T: Element>(n: usize) -> T {
     T::from_usize(n).expect("every integer rounds to an element")
 }

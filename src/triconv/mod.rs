@@ -24,13 +24,15 @@
 //!
 //! `weights` are the binomial coefficients; `kernels` the inner loops, over a register block of a result; `sequence`
 //! copies right factors to where they are read as vectors; `tuning` has the choices by size. `recurrence` runs a scan,
-//! forward or backward, `triangle` everything whose factors are all known. `scan`, `scan_adjoint`, `product` and
-//! `correlation` are the public face, with what they share in `operator`, `shapes` and `faults`.
+//! forward or backward, `triangle` everything whose factors are all known, by the `pairing` of its terms. `scan`,
+//! `scan_adjoint`, `product` and `correlation` are the public face, with what they share in `operator`, `shapes` and
+//! `faults`.
 
 mod correlation;
 mod faults;
 mod kernels;
 mod operator;
+mod pairing;
 mod product;
 mod recurrence;
 mod scan;

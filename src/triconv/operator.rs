@@ -18,11 +18,23 @@ pub(super) struct Settings {
     pub(super) tuning: Tuning,
     /// Whether `f32` is computed in `f64`.
     pub(super) wide: bool,
+    /// Whether results are rounded by a caller, who looks for what overflows then: that may be an earlier one.
+    rounded: bool,
 }
 
 impl Settings {
     pub(super) fn new(weights: Weights) -> Result<Self> {
-        Ok(Self { weights, level: Level::current()?, tuning: Tuning::default(), wide: false })
+        Ok(Self { weights, level: Level::current()?, tuning: Tuning::default(), wide: false, rounded: false })
+    }
+
+    /// Those of an operator in `f64` whose results are [`rounded`].
+    pub(super) fn to_be_rounded(self) -> Self {
+        Self { rounded: true, ..self }
+    }
+
+    /// Refuses an overflow of a result, if it is not rounded first.
+    pub(super) fn check(self, faults: Faults, result: &'static str, finite: impl Fn(usize) -> bool) -> Result<()> {
+        if self.rounded { Ok(()) } else { faults.check(result, finite) }
     }
 
     /// Whether exponents are kept apart, where the largest weight is C(most, k).
@@ -118,3 +130,61 @@ macro_rules! settings {
     };
 }
 pub(super) use settings;
+
+/// The gradients of an operator in arrays of the caller: `adjoint` of three arrays gives two, whose shapes
+/// `check_adjoint` says.
+macro_rules! adjoint_forms {
+    ($operator:ident, $grad:ident, $a:ident, $b:ident => $to_a:ident, $to_b:ident) => {
+        impl<T: Real> $operator<T> {
+            /// [`Self::adjoint`] into the caller's arrays, which are overwritten.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::adjoint`]; nothing is written then.
+            pub fn adjoint_into(
+                &self,
+                $grad: ArrayView<'_, T, impl Dimension>,
+                $a: ArrayView<'_, T, impl Dimension>,
+                $b: ArrayView<'_, T, impl Dimension>,
+                $to_a: ArrayViewMut<'_, T, impl Dimension>,
+                $to_b: ArrayViewMut<'_, T, impl Dimension>,
+            ) -> Result<()> {
+                self.adjoint_form($grad, $a, $b, ($to_a, $to_b), Form::Overwrite)
+            }
+
+            /// [`Self::adjoint`] added to the caller's arrays.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::adjoint`]; nothing is written then.
+            pub fn adjoint_add(
+                &self,
+                $grad: ArrayView<'_, T, impl Dimension>,
+                $a: ArrayView<'_, T, impl Dimension>,
+                $b: ArrayView<'_, T, impl Dimension>,
+                $to_a: ArrayViewMut<'_, T, impl Dimension>,
+                $to_b: ArrayViewMut<'_, T, impl Dimension>,
+            ) -> Result<()> {
+                self.adjoint_form($grad, $a, $b, ($to_a, $to_b), Form::Add)
+            }
+
+            fn adjoint_form(
+                &self,
+                $grad: ArrayView<'_, T, impl Dimension>,
+                $a: ArrayView<'_, T, impl Dimension>,
+                $b: ArrayView<'_, T, impl Dimension>,
+                ($to_a, $to_b): (ArrayViewMut<'_, T, impl Dimension>, ArrayViewMut<'_, T, impl Dimension>),
+                form: Form,
+            ) -> Result<()> {
+                let [shape_a, shape_b] = self.check_adjoint($grad.shape(), $a.shape(), $b.shape())?;
+                check_shape(stringify!($to_a), $to_a.shape(), &shape_a)?;
+                check_shape(stringify!($to_b), $to_b.shape(), &shape_b)?;
+                let gradients = self.adjoint($grad, $a, $b)?;
+                deliver(&gradients.$to_a, $to_a, form);
+                deliver(&gradients.$to_b, $to_b, form);
+                Ok(())
+            }
+        }
+    };
+}
+pub(super) use adjoint_forms;

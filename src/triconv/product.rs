@@ -1,17 +1,16 @@
 //! Products of sequences, and their gradients.
 
 use super::correlation::correlate;
-use super::faults::Faults;
-use super::operator::{Settings, finite_groups, finite_pairs, finite_triples, rounded, settings};
+use super::operator::{Settings, adjoint_forms, finite_groups, finite_pairs, finite_triples, rounded, settings};
+use super::pairing::Pairing;
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, check_shared, check_sizes, cotangents, deliver, split, widened};
-use super::triangle::{Pairing, Pairs, Triangle};
+use super::triangle::{Pairs, Triangle};
 use super::tuning::Tuning;
 use super::weights::{Binomials, Weights};
 use crate::Real;
-use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::{Error, Result};
-use crate::layout::{check_shape, dense, elements};
+use crate::layout::{check_shape, dense};
 use crate::simd::Level;
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
@@ -71,6 +70,7 @@ pub struct ProductGradients<T> {
 }
 
 settings!(Product);
+adjoint_forms!(Product, grad_c, a, b => grad_a, grad_b);
 
 /// The sizes of a call.
 struct Call {
@@ -150,7 +150,6 @@ impl<T: Real> Product<T> {
         b: ArrayView<'_, T, impl Dimension>,
     ) -> Result<ArrayD<T>> {
         let call = self.call(a.shape(), b.shape())?;
-        let shape = self.result(&call);
         let (a_cells, b_cells) = (dense(&a)?, dense(&b)?);
         let (a_cells, b_cells) = (call.a(&a_cells), call.b(&b_cells));
         if self.is_wide() {
@@ -158,11 +157,7 @@ impl<T: Real> Product<T> {
             return rounded("c", &result, self.range.len(), finite_pairs(a_cells, b_cells));
         }
         let triangle = self.triangle(&call, a_cells, b_cells);
-        let prepared = triangle.prepare()?;
-        let (buffer, faults) = (Buffer::new(elements::<T>(&shape)?)?, Faults::default());
-        let result = buffer.fill(&shape, |c| prepared.write(Output::fresh(c), &faults));
-        faults.check("c", finite_pairs(a_cells, b_cells))?;
-        Ok(result)
+        triangle.owned("c", &self.result(&call), finite_pairs(a_cells, b_cells))
     }
 
     /// [`Product::forward`] into the caller's array (..., n, p, q), which is overwritten.
@@ -184,10 +179,7 @@ impl<T: Real> Product<T> {
         }
         let (a, b) = (dense(&a)?, dense(&b)?);
         let (a, b) = (call.a(&a), call.b(&b));
-        let triangle = self.triangle(&call, a, b);
-        let (prepared, faults) = (triangle.prepare()?, Faults::default());
-        let _: Filled = prepared.write(Output::array(c, Start::Zero), &faults);
-        faults.check("c", finite_pairs(a, b))
+        self.triangle(&call, a, b).write_into("c", c, finite_pairs(a, b))
     }
 
     /// The gradients of [`Product::forward`] at `a` and `b` for the gradient `grad_c` (..., n, p, q) of its result, or
@@ -229,74 +221,22 @@ impl<T: Real> Product<T> {
             scaled,
             pairs: Pairs { groups: items, summed: 1 },
             range: 0..call.la,
-            level: self.settings.level,
-            tuning: self.settings.tuning,
+            settings: self.settings,
         };
-        let shape = behind(several, a.shape());
-        let (prepared, faults) = (triangle.prepare()?, Faults::default());
-        let buffer = Buffer::new(elements::<T>(&shape)?)?;
-        let grad_a = buffer.fill(&shape, |grad_a| prepared.write(Output::fresh(grad_a), &faults));
-        faults.check("grad_a", &is_finite)?;
+        let grad_a = triangle.owned("grad_a", &behind(several, a.shape()), &is_finite)?;
         let pairs = Pairs::new(several.unwrap_or(1), call.items(), call.shared);
         let binomials = self.binomials(Binomials::OfSum);
         let pairing = Pairing::Correlation { first };
         let correlation = correlate(self.settings, (a_cells, g), (pairing, binomials, scaled), pairs, 0..call.lb);
-        let (prepared, faults) = (correlation.prepare()?, Faults::default());
-        let shape = behind(several, b.shape());
-        let buffer = Buffer::new(elements::<T>(&shape)?)?;
-        let grad_b = buffer.fill(&shape, |grad_b| prepared.write(Output::fresh(grad_b), &faults));
-        faults.check("grad_b", finite_groups(summed, &is_finite))?;
+        let grad_b = correlation.owned("grad_b", &behind(several, b.shape()), finite_groups(summed, &is_finite))?;
         Ok(ProductGradients { grad_a, grad_b })
     }
 
-    /// [`Product::adjoint`] into the caller's arrays, which are overwritten.
-    ///
-    /// # Errors
-    ///
-    /// As [`Product::adjoint`]; nothing is written then.
-    pub fn adjoint_into(
-        &self,
-        grad_c: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        b: ArrayView<'_, T, impl Dimension>,
-        grad_a: ArrayViewMut<'_, T, impl Dimension>,
-        grad_b: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_form(grad_c, a, b, (grad_a, grad_b), Form::Overwrite)
-    }
-
-    /// [`Product::adjoint`] added to the caller's arrays.
-    ///
-    /// # Errors
-    ///
-    /// As [`Product::adjoint`]; nothing is written then.
-    pub fn adjoint_add(
-        &self,
-        grad_c: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        b: ArrayView<'_, T, impl Dimension>,
-        grad_a: ArrayViewMut<'_, T, impl Dimension>,
-        grad_b: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_form(grad_c, a, b, (grad_a, grad_b), Form::Add)
-    }
-
-    fn adjoint_form(
-        &self,
-        grad_c: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        b: ArrayView<'_, T, impl Dimension>,
-        (grad_a, grad_b): (ArrayViewMut<'_, T, impl Dimension>, ArrayViewMut<'_, T, impl Dimension>),
-        form: Form,
-    ) -> Result<()> {
-        let call = self.call(a.shape(), b.shape())?;
-        let several = cotangents("grad_c", grad_c.shape(), &self.result(&call))?;
-        check_shape("grad_a", grad_a.shape(), &behind(several, a.shape()))?;
-        check_shape("grad_b", grad_b.shape(), &behind(several, b.shape()))?;
-        let gradients = self.adjoint(grad_c, a, b)?;
-        deliver(&gradients.grad_a, grad_a, form);
-        deliver(&gradients.grad_b, grad_b, form);
-        Ok(())
+    /// The shapes of gradients, where the arrays of [`Product::adjoint`] belong together.
+    fn check_adjoint(&self, grad_c: &[usize], a: &[usize], b: &[usize]) -> Result<[Vec<usize>; 2]> {
+        let call = self.call(a, b)?;
+        let several = cotangents("grad_c", grad_c, &self.result(&call))?;
+        Ok([behind(several, a), behind(several, b)])
     }
 
     fn call(&self, a: &[usize], b: &[usize]) -> Result<Call> {
@@ -326,7 +266,7 @@ impl<T: Real> Product<T> {
     }
 
     fn in_f64(&self) -> Product<f64> {
-        Product { range: self.range.clone(), settings: self.settings, element: PhantomData }
+        Product { range: self.range.clone(), settings: self.settings.to_be_rounded(), element: PhantomData }
     }
 
     fn triangle<'a>(&self, call: &Call, a: Sequence<'a, T>, b: Sequence<'a, T>) -> Triangle<'a, T> {
@@ -340,8 +280,7 @@ impl<T: Real> Product<T> {
             scaled: self.settings.scaled(self.most()),
             pairs: Pairs { groups: call.items(), summed: 1 },
             range: self.range.clone(),
-            level: self.settings.level,
-            tuning: self.settings.tuning,
+            settings: self.settings,
         }
     }
 }

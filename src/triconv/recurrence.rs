@@ -5,8 +5,8 @@
 //! by the threads, which never wait for one another.
 
 use super::faults::Faults;
-use super::kernels::{Divide, LEAD, Left, Settle, Sums, Weighting};
-use super::sequence::{Change, Right, Sequence, exponent_of, interleave, scale};
+use super::kernels::{Divide, LEAD, Left, Settle, Sums, Weighting, number};
+use super::sequence::{Change, Right, Sequence, exponent_of, for_each_chunk, interleave, scale};
 use super::triangle::weigh_apart;
 use super::tuning::{Lanes, Size, Tuning};
 use super::weights::{Binomials, Factorials};
@@ -16,7 +16,6 @@ use crate::error::Result;
 use crate::layout::zeros;
 use crate::parallel::{Cut, for_each_tile};
 use crate::simd::Level;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// `X_x = S_x + sum over j < x of w(x - 1, j) X_j R_{x-1-j}`, for x = 0 to n.
@@ -35,7 +34,7 @@ pub(super) struct Recurrence<'a, T: Clone> {
 
 /// What a recurrence starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum Terms {
     /// `S_0` alone: all others are 0.
     Alone,
     /// Every S.
@@ -95,7 +94,7 @@ impl<'a, T: Real> Recurrence<'a, T> {
     /// Writes the results (items, n + 1, rows, m).
     pub(super) fn write(
         &self,
-        (s, start): (Sequence<'_, T>, Start),
+        (s, start): (Sequence<'_, T>, Terms),
         mut scratch: Vec<T>,
         out: Output<'_, T>,
         faults: &Faults,
@@ -106,7 +105,7 @@ impl<'a, T: Real> Recurrence<'a, T> {
         }
         let (item_cells, matrix, len) = (rows * self.row(), rows * inner, self.size.len + 1);
         let parallel = self.tuning.parallel(self.size);
-        let place = |x: usize| if start == Start::Backwards { len - 1 - x } else { x };
+        let place = |x: usize| if start == Terms::Backwards { len - 1 - x } else { x };
         if self.right.lanes == Lanes::Batch {
             let cut = Cut { group: items, tile: T::LANES, width: item_cells, parallel };
             return for_each_tile(out, items, &cut, &|_, items, tile| {
@@ -143,25 +142,12 @@ impl<'a, T: Real> Recurrence<'a, T> {
                 }
             });
         }
-        let block = |(index, results): (usize, &mut [T])| {
-            let blocks = rows.div_ceil(task_rows);
-            let (item, first) = (index / blocks, index % blocks * task_rows);
-            self.run(item, first..rows.min(first + task_rows), (s, start), results);
-        };
-        let blocks = |(item, results): (usize, &mut [T])| {
-            let first = item * rows.div_ceil(task_rows);
-            let tasks = results.par_chunks_mut(task_rows * self.row());
-            tasks.enumerate().for_each(|(task, results)| block((first + task, results)));
-        };
-        if parallel {
-            scratch.par_chunks_mut(item_cells).enumerate().for_each(blocks);
-        } else {
-            for (item, results) in scratch.chunks_mut(item_cells).enumerate() {
-                let first = item * rows.div_ceil(task_rows);
-                let tasks = results.chunks_mut(task_rows * self.row());
-                tasks.enumerate().for_each(|(task, results)| block((first + task, results)));
-            }
-        }
+        for_each_chunk(&mut scratch, item_cells, parallel, |(item, results)| {
+            for_each_chunk(results, task_rows * self.row(), parallel, |(task, results)| {
+                let first = task * task_rows;
+                self.run(item, first..rows.min(first + task_rows), (s, start), results);
+            });
+        });
         let cut = Cut { group: len, tile: 64, width: matrix, parallel };
         for_each_tile(out, items * len, &cut, &|item, matrices, tile| {
             for k in matrices {
@@ -176,15 +162,15 @@ impl<'a, T: Real> Recurrence<'a, T> {
     }
 
     /// Some rows of an item: `results` (n + 1, rows, m).
-    fn run(&self, item: usize, rows: Range<usize>, (s, start): (Sequence<'_, T>, Start), results: &mut [T]) {
+    fn run(&self, item: usize, rows: Range<usize>, (s, start): (Sequence<'_, T>, Terms), results: &mut [T]) {
         let (own, m) = (s.item(item), self.size.inner);
         let cells = rows.len() * m;
         for (x, result) in results.chunks_exact_mut(cells).enumerate() {
             let from = |x: usize| &own[(x * self.size.rows + rows.start) * m..][..cells];
             match start {
-                Start::Alone if x > 0 => result.fill(T::zero()),
-                Start::Alone | Start::All => result.copy_from_slice(from(x)),
-                Start::Backwards => result.copy_from_slice(from(self.size.len - x)),
+                Terms::Alone if x > 0 => result.fill(T::zero()),
+                Terms::Alone | Terms::All => result.copy_from_slice(from(x)),
+                Terms::Backwards => result.copy_from_slice(from(self.size.len - x)),
             }
         }
         match self.right.lanes {
@@ -329,13 +315,13 @@ impl<'a, T: Real> Recurrence<'a, T> {
     }
 
     /// Some items, at most a vector of them, lanes along them: `results` (n + 1, rows, m, lanes).
-    fn batch(&self, items: Range<usize>, (s, start): (Sequence<'_, T>, Start), results: &mut [T]) {
+    fn batch(&self, items: Range<usize>, (s, start): (Sequence<'_, T>, Terms), results: &mut [T]) {
         let (n, m) = (self.size.len, self.size.inner);
         let (matrix, square) = (self.size.rows * m * T::LANES, m * m * T::LANES);
         let cells = self.size.rows * m;
         results.fill(T::zero());
-        for x in 0..if start == Start::Alone { 1 } else { n + 1 } {
-            let from = if start == Start::Backwards { n - x } else { x };
+        for x in 0..if start == Terms::Alone { 1 } else { n + 1 } {
+            let from = if start == Terms::Backwards { n - x } else { x };
             let matrices = items.clone().map(|item| &s.item(item)[from * cells..][..cells]);
             interleave(matrices, &mut results[x * matrix..][..matrix]);
         }
@@ -380,8 +366,4 @@ impl<'a, T: Real> Recurrence<'a, T> {
             }
         }
     }
-}
-
-fn number<T: Real>(n: usize) -> T {
-    T::from_usize(n).expect("every integer rounds to an element")
 }

@@ -3,7 +3,7 @@
 use super::faults::Faults;
 use super::kernels::Divide;
 use super::operator::{Settings, finite_pairs, rounded, settings};
-use super::recurrence::{Recurrence, Rule, Start as Start0};
+use super::recurrence::{Recurrence, Rule, Terms};
 use super::sequence::Sequence;
 use super::shapes::{Form, check_shared, check_sizes, deliver, split, widened};
 use super::tuning::Tuning;
@@ -141,7 +141,7 @@ impl<T: Real> Scan<T> {
             let result = self.in_f64().forward(widened(&a0).view(), widened(&b).view())?;
             return self.rounded(&result, (a0, 1), b, &call);
         }
-        self.owned((a0, Start0::Alone), b, &call)
+        self.owned((a0, Terms::Alone), b, &call)
     }
 
     /// [`Scan::forward`] into the caller's array (..., n + 1, p, m), which is overwritten.
@@ -163,7 +163,7 @@ impl<T: Real> Scan<T> {
             deliver(&self.forward(a0, b)?, a, Form::Overwrite);
             return Ok(());
         }
-        self.into((a0, Start0::Alone), b, a, &call)
+        self.write_into((a0, Terms::Alone), b, a, &call)
     }
 
     /// `A_0` to `A_n` with inhomogeneous terms: `s` (..., n + 1, p, m), in which `S_0` is `A_0`, and `b` (..., n, m, m)
@@ -196,7 +196,7 @@ impl<T: Real> Scan<T> {
             let result = self.in_f64().forward_with(widened(&s).view(), widened(&b).view())?;
             return self.rounded(&result, (s, self.n + 1), b, &call);
         }
-        self.owned((s, Start0::All), b, &call)
+        self.owned((s, Terms::All), b, &call)
     }
 
     /// [`Scan::forward_with`] into the caller's array (..., n + 1, p, m), which is overwritten.
@@ -216,12 +216,12 @@ impl<T: Real> Scan<T> {
             deliver(&self.forward_with(s, b)?, a, Form::Overwrite);
             return Ok(());
         }
-        self.into((s, Start0::All), b, a, &call)
+        self.write_into((s, Terms::All), b, a, &call)
     }
 
     fn owned(
         &self,
-        (start, kind): (ArrayView<'_, T, impl Dimension>, Start0),
+        (start, kind): (ArrayView<'_, T, impl Dimension>, Terms),
         b: ArrayView<'_, T, impl Dimension>,
         call: &Call,
     ) -> Result<ArrayD<T>> {
@@ -234,13 +234,13 @@ impl<T: Real> Scan<T> {
         let scratch = recurrence.scratch()?;
         let result: ArrayD<T> =
             buffer.fill(&shape, |a| recurrence.write((s, kind), scratch, Output::fresh(a), &faults));
-        faults.check("a", finite_pairs(s, b))?;
+        self.settings.check(faults, "a", finite_pairs(s, b))?;
         Ok(turned_back(result, self.side))
     }
 
-    fn into(
+    fn write_into(
         &self,
-        (start, kind): (ArrayView<'_, T, impl Dimension>, Start0),
+        (start, kind): (ArrayView<'_, T, impl Dimension>, Terms),
         b: ArrayView<'_, T, impl Dimension>,
         mut a: ArrayViewMut<'_, T, impl Dimension>,
         call: &Call,
@@ -255,12 +255,12 @@ impl<T: Real> Scan<T> {
             a.swap_axes(axes - 2, axes - 1);
         }
         let _: Filled = recurrence.write((s, kind), scratch, Output::array(a, Start::Zero), &faults);
-        faults.check("a", finite_pairs(s, b))
+        self.settings.check(faults, "a", finite_pairs(s, b))
     }
 
     /// What the scan starts from.
-    fn start<'a>(&self, cells: &'a [T], kind: Start0, call: &Call) -> Sequence<'a, T> {
-        let len = if kind == Start0::Alone { 1 } else { self.n + 1 };
+    fn start<'a>(&self, cells: &'a [T], kind: Terms, call: &Call) -> Sequence<'a, T> {
+        let len = if kind == Terms::Alone { 1 } else { self.n + 1 };
         Sequence { cells, items: call.items(), len, rows: call.p, columns: call.m }
     }
 
@@ -326,7 +326,7 @@ impl<T: Real> Scan<T> {
     }
 
     pub(super) fn in_f64(&self) -> Scan<f64> {
-        Scan { n: self.n, side: self.side, settings: self.settings, element: PhantomData }
+        Scan { n: self.n, side: self.side, settings: self.settings.to_be_rounded(), element: PhantomData }
     }
 }
 

@@ -3,12 +3,13 @@
 use super::correlation::correlate;
 use super::faults::Faults;
 use super::kernels::Divide;
-use super::operator::{finite_groups, finite_triples, rounded};
-use super::recurrence::{Recurrence, Rule, Start};
+use super::operator::{adjoint_forms, finite_groups, finite_triples, rounded};
+use super::pairing::Pairing;
+use super::recurrence::{Recurrence, Rule, Terms};
 use super::scan::{Call, Scan, Side, turned, turned_back};
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, cotangents, deliver, widened};
-use super::triangle::{Pairing, Pairs};
+use super::triangle::Pairs;
 use super::weights::{Binomials, Weights};
 use crate::Real;
 use crate::buffer::{Buffer, Output};
@@ -24,6 +25,8 @@ pub struct ScanGradients<T> {
     /// With respect to `b`; the sum over the batch where it is shared.
     pub grad_b: ArrayD<T>,
 }
+
+adjoint_forms!(Scan, grad_a, a, b => grad_s, grad_b);
 
 impl<T: Real> Scan<T> {
     /// The gradients of [`Scan::forward`] or [`Scan::forward_with`], whose result is `a`, for the gradient `grad_a` of
@@ -62,60 +65,17 @@ impl<T: Real> Scan<T> {
         let (buffer, faults) = (Buffer::new(elements::<T>(&shape)?)?, Faults::default());
         let scratch = recurrence.scratch()?;
         let grad_s: ArrayD<T> =
-            buffer.fill(&shape, |out| recurrence.write((g, Start::Backwards), scratch, Output::fresh(out), &faults));
-        faults.check("grad_s", &is_finite)?;
+            buffer.fill(&shape, |out| recurrence.write((g, Terms::Backwards), scratch, Output::fresh(out), &faults));
+        self.settings.check(faults, "grad_s", &is_finite)?;
         let grad_b = self.to_b(&call, several, a_cells, &grad_s, all_are)?;
         Ok(ScanGradients { grad_s: turned_back(grad_s, self.side), grad_b: turned_back(grad_b, self.side) })
     }
 
-    /// [`Scan::adjoint`] into the caller's arrays, which are overwritten.
-    ///
-    /// # Errors
-    ///
-    /// As [`Scan::adjoint`]; nothing is written then.
-    pub fn adjoint_into(
-        &self,
-        grad_a: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        b: ArrayView<'_, T, impl Dimension>,
-        grad_s: ArrayViewMut<'_, T, impl Dimension>,
-        grad_b: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_form(grad_a, a, b, (grad_s, grad_b), Form::Overwrite)
-    }
-
-    /// [`Scan::adjoint`] added to the caller's arrays.
-    ///
-    /// # Errors
-    ///
-    /// As [`Scan::adjoint`]; nothing is written then.
-    pub fn adjoint_add(
-        &self,
-        grad_a: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        b: ArrayView<'_, T, impl Dimension>,
-        grad_s: ArrayViewMut<'_, T, impl Dimension>,
-        grad_b: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_form(grad_a, a, b, (grad_s, grad_b), Form::Add)
-    }
-
-    fn adjoint_form(
-        &self,
-        grad_a: ArrayView<'_, T, impl Dimension>,
-        a: ArrayView<'_, T, impl Dimension>,
-        b: ArrayView<'_, T, impl Dimension>,
-        (grad_s, grad_b): (ArrayViewMut<'_, T, impl Dimension>, ArrayViewMut<'_, T, impl Dimension>),
-        form: Form,
-    ) -> Result<()> {
-        self.call_of("a", a.shape(), b.shape())?;
-        let several = cotangents("grad_a", grad_a.shape(), a.shape())?;
-        check_shape("grad_s", grad_s.shape(), &behind(several, a.shape()))?;
-        check_shape("grad_b", grad_b.shape(), &behind(several, b.shape()))?;
-        let gradients = self.adjoint(grad_a, a, b)?;
-        deliver(&gradients.grad_s, grad_s, form);
-        deliver(&gradients.grad_b, grad_b, form);
-        Ok(())
+    /// The shapes of gradients, where the arrays of [`Scan::adjoint`] belong together.
+    fn check_adjoint(&self, grad_a: &[usize], a: &[usize], b: &[usize]) -> Result<[Vec<usize>; 2]> {
+        self.call_of("a", a, b)?;
+        let several = cotangents("grad_a", grad_a, a)?;
+        Ok([behind(several, a), behind(several, b)])
     }
 
     /// The scan of gradients from the last one to the first.
@@ -153,10 +113,6 @@ impl<T: Real> Scan<T> {
         correlation.change = Change { skipped: 1, divided, ..Change::default() };
         let leading = if call.shared { &[] } else { &call.leading[..] };
         let shape = behind(several, &[leading, &[self.n, call.m, call.m]].concat());
-        let (prepared, faults) = (correlation.prepare()?, Faults::default());
-        let buffer = Buffer::new(elements::<T>(&shape)?)?;
-        let grad_b = buffer.fill(&shape, |out| prepared.write(Output::fresh(out), &faults));
-        faults.check("grad_b", is_finite)?;
-        Ok(grad_b)
+        correlation.owned("grad_b", &shape, is_finite)
     }
 }

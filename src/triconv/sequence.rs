@@ -1,6 +1,6 @@
 //! Sequences of matrices: as they come, and as the inner loops read the right factor of a product.
 
-use super::kernels::LEAD;
+use super::kernels::{LEAD, number};
 use super::tuning::Lanes;
 use crate::Real;
 use crate::error::Result;
@@ -78,7 +78,7 @@ impl<'a, T: Real> Right<'a, T> {
         let Change { transposed, reversed, divided, .. } = change;
         let value = |cells: &[T], i: usize, c: usize, column: usize| {
             let x = if transposed { cells[column * inner + c] } else { cells[c * columns + column] };
-            if divided { x / T::from_usize(i + 1).expect("every integer rounds to an element") } else { x }
+            if divided { x / number(i + 1) } else { x }
         };
         match lanes {
             Lanes::Time => {
@@ -152,14 +152,14 @@ impl<'a, T: Real> Right<'a, T> {
 }
 
 /// Fills in the chunks of `cells`, on several threads if `parallel`.
-fn for_each_chunk<T: Real>(
+pub(super) fn for_each_chunk<T: Real>(
     cells: &mut [T],
     chunk: usize,
     parallel: bool,
     fill: impl Fn((usize, &mut [T])) + Sync + Send,
 ) {
     if parallel {
-        cells.par_chunks_mut(chunk.max(1)).enumerate().with_min_len(16).for_each(fill);
+        cells.par_chunks_mut(chunk.max(1)).enumerate().for_each(fill);
     } else {
         cells.chunks_mut(chunk.max(1)).enumerate().for_each(fill);
     }

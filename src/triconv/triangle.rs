@@ -1,96 +1,24 @@
 //! Triangular sums whose factors are all known: products, correlations, and the gradients that are such.
 
 use super::faults::Faults;
-use super::kernels::{LEAD, Left, Sums, Weighting};
+use super::kernels::{LEAD, Left, Sums, Weighting, number};
+use super::operator::Settings;
+use super::pairing::Pairing;
 use super::sequence::{Change, Right, Sequence, exponent_of, interleave, scale};
-use super::tuning::{Lanes, Size, Tuning};
+use super::tuning::{Lanes, Size};
 use super::weights::{Binomials, Factorials};
 use crate::Real;
-use crate::buffer::{Filled, Output, Tile};
+use crate::buffer::{Buffer, Filled, Output, Start, Tile};
 use crate::error::Result;
 use crate::exponent::ldexp;
-use crate::layout::zeros;
+use crate::layout::{elements, zeros};
 use crate::parallel::{Cut, for_each_tile};
-use crate::simd::Level;
+use ndarray::{ArrayD, ArrayViewMut, Dimension};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// Tasks that the outputs of an item are shared by.
 const TASKS: usize = 16;
-
-/// Which right factor belongs to term j of output x.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pairing {
-    /// x - j.
-    Convolution,
-    /// x + j - first: right factors are given from index `first` on.
-    Correlation { first: usize },
-    /// j + first - x: left factors are given from index `first` on.
-    Shift { first: usize },
-}
-
-impl Pairing {
-    /// The terms of outputs x..x + lanes that some of them have both factors of, where there are so many of each, and
-    /// those that all have.
-    fn terms(self, x: usize, lanes: usize, left: usize, right: usize) -> (Range<usize>, Range<usize>) {
-        let last = x + lanes - 1;
-        let (some, all) = match self {
-            Self::Convolution => ((x + 1).saturating_sub(right)..last + 1, (last + 1).saturating_sub(right)..x + 1),
-            Self::Correlation { first } => {
-                let end = |x: usize| (right + first).saturating_sub(x);
-                (first.saturating_sub(last)..end(x), first.saturating_sub(x)..end(last))
-            }
-            Self::Shift { first } => {
-                let (start, end) = (|x: usize| x.saturating_sub(first), |x: usize| (x + right).saturating_sub(first));
-                (start(x)..end(last), start(last)..end(x))
-            }
-        };
-        let within = |range: Range<usize>| range.start..range.end.min(left);
-        let (some, all) = (within(some), within(all));
-        match (right == 0 || some.is_empty(), all.is_empty()) {
-            (true, _) => (0..0, 0..0),
-            (_, true) => (some.clone(), some.end..some.end),
-            _ => (some, all),
-        }
-    }
-
-    /// The right factor.
-    fn right(self, x: usize, j: usize) -> usize {
-        match self {
-            Self::Convolution => x - j,
-            Self::Correlation { first } => x + j - first,
-            Self::Shift { first } => j + first - x,
-        }
-    }
-
-    /// From one term's right factor to the next one's.
-    fn step(self) -> isize {
-        if self == Self::Convolution { -1 } else { 1 }
-    }
-
-    /// The place of the right factor among those in order of ascending outputs, which may be before the first.
-    fn place(self, x: usize, j: usize, right: usize) -> isize {
-        let signed = |n: usize| n as isize;
-        match self {
-            Self::Convolution => signed(x) - signed(j),
-            Self::Correlation { first } => signed(x + j) - signed(first),
-            Self::Shift { first } => signed(x + right) - 1 - signed(j + first),
-        }
-    }
-
-    /// From one term's place to the next one's.
-    fn place_step(self) -> isize {
-        if matches!(self, Self::Correlation { .. }) { 1 } else { -1 }
-    }
-
-    /// Larger than every index of a weight.
-    fn most(self, left: usize, right: usize) -> usize {
-        match self {
-            Self::Convolution => left + right,
-            Self::Correlation { first } | Self::Shift { first } => left + right + first,
-        }
-    }
-}
 
 /// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`,
 /// where an item number beyond a batch starts again at its first.
@@ -119,12 +47,11 @@ pub(super) struct Triangle<'a, T> {
     pub(super) scaled: bool,
     pub(super) pairs: Pairs,
     pub(super) range: Range<usize>,
-    pub(super) level: Level,
-    pub(super) tuning: Tuning,
+    pub(super) settings: Settings,
 }
 
 /// A triangle whose right factors lie as the inner loops read them.
-pub(super) struct Prepared<'a, 'b, T: Clone> {
+struct Prepared<'a, 'b, T: Clone> {
     triangle: &'b Triangle<'a, T>,
     left: Cow<'a, [T]>,
     left_exponents: Vec<i32>,
@@ -153,12 +80,38 @@ impl<'a, T: Real> Triangle<'a, T> {
         Size { items, len: self.range.len().max(self.left.len.min(self.right.len)), rows, inner, columns }
     }
 
+    /// A new array of the outputs, which is named `result` where it overflows; `finite` says of which groups that is an error.
+    pub(super) fn owned(
+        &self,
+        result: &'static str,
+        shape: &[usize],
+        finite: impl Fn(usize) -> bool,
+    ) -> Result<ArrayD<T>> {
+        let (prepared, faults) = (self.prepare()?, Faults::default());
+        let buffer = Buffer::new(elements::<T>(shape)?)?;
+        let array = buffer.fill(shape, |out| prepared.write(Output::fresh(out), &faults));
+        self.settings.check(faults, result, finite)?;
+        Ok(array)
+    }
+
+    /// [`Triangle::owned`] in the caller's array.
+    pub(super) fn write_into(
+        &self,
+        result: &'static str,
+        out: ArrayViewMut<'_, T, impl Dimension>,
+        finite: impl Fn(usize) -> bool,
+    ) -> Result<()> {
+        let (prepared, faults) = (self.prepare()?, Faults::default());
+        let _: Filled = prepared.write(Output::array(out, Start::Zero), &faults);
+        self.settings.check(faults, result, finite)
+    }
+
     /// Copies what must lie differently: all that can fail.
-    pub(super) fn prepare(&self) -> Result<Prepared<'a, '_, T>> {
+    fn prepare(&self) -> Result<Prepared<'a, '_, T>> {
         let size = self.size();
         let lanes = match self.scaled {
             true => Lanes::Columns,
-            false => self.tuning.lanes::<T>(size, self.pairs.summed == 1 && self.pairs.groups > 1),
+            false => self.settings.tuning.lanes::<T>(size, self.pairs.summed == 1 && self.pairs.groups > 1),
         };
         let change = Change {
             reversed: matches!(self.pairing, Pairing::Shift { .. }) && lanes == Lanes::Time,
@@ -169,7 +122,7 @@ impl<'a, T: Real> Triangle<'a, T> {
         // A batch is packed by the groups that compute it.
         let right = match lanes {
             Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..self.right }, change, lanes, false)?,
-            _ => Right::new(self.right, change, lanes, self.tuning.parallel(size))?,
+            _ => Right::new(self.right, change, lanes, self.settings.tuning.parallel(size))?,
         };
         let (mut left, mut left_exponents, mut factorials) = (Cow::Borrowed(self.left.cells), Vec::new(), None);
         if self.scaled {
@@ -190,13 +143,13 @@ impl<'a, T: Real> Triangle<'a, T> {
 
 impl<T: Real> Prepared<'_, '_, T> {
     /// Writes, or adds to, the outputs (groups, range, rows, columns).
-    pub(super) fn write(&self, out: Output<'_, T>, faults: &Faults) -> Filled {
+    fn write(&self, out: Output<'_, T>, faults: &Faults) -> Filled {
         let (outputs, groups) = (self.triangle.range.len(), self.triangle.pairs.groups);
         if groups * outputs == 0 {
             return Filled::NOTHING;
         }
         let matrix = self.rows * self.right.columns;
-        let parallel = self.triangle.tuning.parallel(self.triangle.size());
+        let parallel = self.triangle.settings.tuning.parallel(self.triangle.size());
         if self.lanes == Lanes::Batch {
             let cut = Cut { group: groups, tile: T::LANES, width: outputs * matrix, parallel };
             return for_each_tile(out, groups, &cut, &|_, groups, tile| self.batches(groups, tile, faults));
@@ -235,7 +188,7 @@ impl<T: Real> Prepared<'_, '_, T> {
     fn columns(&self, group: usize, outputs: Range<usize>, tile: &mut Tile<'_, T>, faults: &Faults) {
         let (triangle, right) = (self.triangle, &self.right);
         let line = right.line();
-        let chunk = triangle.tuning.chunk::<T>(triangle.size());
+        let chunk = triangle.settings.tuning.chunk::<T>(triangle.size());
         let (kind, left_steps) = self.left_steps();
         let mut sums = vec![T::zero(); self.rows * line];
         let mut total = vec![T::zero(); if triangle.scaled { sums.len() } else { 0 }];
@@ -268,7 +221,7 @@ impl<T: Real> Prepared<'_, '_, T> {
                             step: T::LANES as isize,
                         }),
                     };
-                    T::sums(triangle.level, &job, continued, &mut sums);
+                    T::sums(triangle.settings.level, &job, continued, &mut sums);
                     continued = true;
                 }
                 if triangle.scaled && continued {
@@ -359,11 +312,11 @@ impl<T: Real> Prepared<'_, '_, T> {
             for edge in [some.start..all.start, all.end..some.end] {
                 if !edge.is_empty() {
                     let (job, place) = job(&edge);
-                    T::edge(triangle.level, &job, place, right.len, sums);
+                    T::edge(triangle.settings.level, &job, place, right.len, sums);
                 }
             }
             if !all.is_empty() {
-                T::sums(triangle.level, &job(&all).0, true, sums);
+                T::sums(triangle.settings.level, &job(&all).0, true, sums);
             }
         }
     }
@@ -393,7 +346,7 @@ impl<T: Real> Prepared<'_, '_, T> {
             interleave((first..last).map(rest), &mut rights);
             if change.divided {
                 for (i, matrix) in rights.chunks_exact_mut(right_matrix * T::LANES).enumerate() {
-                    let divisor = T::from_usize(i + 1).expect("every integer rounds to an element");
+                    let divisor = number(i + 1);
                     matrix.iter_mut().for_each(|cell| *cell = *cell / divisor);
                 }
             }
@@ -421,7 +374,7 @@ impl<T: Real> Prepared<'_, '_, T> {
                             step: T::LANES as isize,
                         }),
                     };
-                    T::sums(triangle.level, &job, false, &mut sums);
+                    T::sums(triangle.settings.level, &job, false, &mut sums);
                 }
                 for (lane, cells) in cells.chunks_exact_mut(outputs * matrix).enumerate() {
                     for (cell, sums) in cells[output * matrix..][..matrix].iter_mut().zip(sums.chunks_exact(T::LANES)) {

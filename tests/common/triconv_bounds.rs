@@ -1,8 +1,8 @@
 //! What matrices of triangular convolutions must be, and how far from it the library may be.
 //!
 //! With u half an epsilon, a sum of `products` products of numbers is right within `(products + 16) u` of the same sum of magnitudes,
-//! with weights. Where convolutions are relaxed, a tolerance times the largest entry of that sum is added to it. Sums of integers
-//! are exact where those of magnitudes are. Products that underflow may lose as much as the smallest number, times their weights.
+//! with weights. Sums of integers are exact where those of magnitudes are. Products that underflow may lose as much as the smallest
+//! number, times their weights.
 
 use super::triconv::{Formula, Sequence, Table, gradient_scan, scan, zeros};
 use super::triconv_overflow::Beyond;
@@ -66,8 +66,6 @@ pub struct Expected<W> {
     pub values: Vec<W>,
     /// With magnitudes in place of all numbers.
     pub sizes: Vec<f64>,
-    /// The magnitudes of what the sum started from.
-    starts: Vec<f64>,
     pub products: usize,
     /// The sum of the weights of all products.
     weights: f64,
@@ -76,13 +74,13 @@ pub struct Expected<W> {
 impl<W: Wide> Expected<W> {
     /// Of nothing yet.
     pub fn zero(count: usize) -> Self {
-        Self { values: zeros(count), sizes: vec![0.0; count], starts: vec![0.0; count], products: 0, weights: 0.0 }
+        Self { values: zeros(count), sizes: vec![0.0; count], products: 0, weights: 0.0 }
     }
 
     /// Matrix `k` of `start`.
     pub fn started(start: &Measured<W>, k: usize) -> Self {
         let (values, sizes) = (start.wide.cells(k).to_vec(), start.size.cells(k).to_vec());
-        Self { values, starts: sizes.clone(), sizes, products: 0, weights: 0.0 }
+        Self { values, sizes, products: 0, weights: 0.0 }
     }
 
     /// With a sum added to it.
@@ -90,7 +88,6 @@ impl<W: Wide> Expected<W> {
         Self {
             values: formula.sum(&w.wide, &first.wide, &second.wide, self.values),
             sizes: formula.sum(&w.size, &first.size, &second.size, self.sizes),
-            starts: self.starts,
             products: self.products + formula.products(&first.size),
             weights: self.weights + formula.weights(&w.size, &first.size),
         }
@@ -98,9 +95,7 @@ impl<W: Wide> Expected<W> {
 
     /// `found` is near enough. What is beyond the largest number, or computed with what is, may be anything.
     #[track_caller]
-    pub fn check<T: Referred<Wide = W>>(&self, what: &str, found: &[T], tolerance: f64) {
-        let of_products = self.sizes.iter().zip(&self.starts).map(|(size, start)| size - start);
-        let beyond = if tolerance > 0.0 { tolerance * of_products.fold(0.0, f64::max) } else { 0.0 };
+    pub fn check<T: Referred<Wide = W>>(&self, what: &str, found: &[T]) {
         let bound = (self.products as f64 + 16.0) * T::unit();
         assert_eq!(found.len(), self.values.len(), "{what}");
         for (at, ((&found, &value), &size)) in found.iter().zip(&self.values).zip(&self.sizes).enumerate() {
@@ -109,7 +104,7 @@ impl<W: Wide> Expected<W> {
                 let known = size < most::<T>() / 4.0 || size.is_nan();
                 assert!(!(known && found.is_finite()), "{what}: entry {at} is {found:?}, not {wide}");
             } else if size < most::<T>() / 4.0 {
-                let error = bound * size + beyond + (self.weights + 1.0) * smallest::<T>();
+                let error = bound * size + (self.weights + 1.0) * smallest::<T>();
                 let off = (found.wide() - value).to_f64().abs();
                 assert!(off <= error, "{what}: entry {at} is {found:?}, {off:e} from {value:?}, more than {error:e}");
             }
@@ -118,12 +113,11 @@ impl<W: Wide> Expected<W> {
 
     /// [`Expected::check`] of a sum that `start` was added to at the end.
     #[track_caller]
-    pub fn check_added<T: Referred<Wide = W>>(&self, what: &str, start: &[T], found: &[T], tolerance: f64) {
+    pub fn check_added<T: Referred<Wide = W>>(&self, what: &str, start: &[T], found: &[T]) {
         let plus = |x: &[f64]| x.iter().zip(start).map(|(x, s)| x + s.wide().to_f64().abs()).collect();
         let values = self.values.iter().zip(start).map(|(&x, &s)| x + s.wide()).collect();
-        let (sizes, starts, products) = (plus(&self.sizes), plus(&self.starts), self.products + 1);
-        let added = Self { values, sizes, starts, products, weights: self.weights };
-        added.check(what, found, tolerance);
+        let added = Self { values, sizes: plus(&self.sizes), products: self.products + 1, weights: self.weights };
+        added.check(what, found);
     }
 }
 

@@ -153,14 +153,14 @@ impl<'a, T: Referred> ProductReference<'a, T> {
         for (at, found) in found.iter().enumerate() {
             for k in 0..sums.len {
                 let (expected, what) = (expected(at, k), format!("{name}[{k}] of items {:?}", sums.members[at]));
-                expected.check(&what, found.cells(k), 0.0);
+                expected.check(&what, found.cells(k));
                 let known = found.cells(k).iter().all(|x| x.is_finite());
                 assert!(known || !finite(at), "{what} overflow without an error");
                 if self.counts() && finite(at) {
                     check_exact(&what, &expected, found.cells(k));
                 }
                 if let Some([from, to]) = &added {
-                    expected.check_added(&what, from[at].cells(k), to[at].cells(k), 0.0);
+                    expected.check_added(&what, from[at].cells(k), to[at].cells(k));
                 }
             }
         }

@@ -39,16 +39,11 @@ impl<'a, T: Referred> ScanReference<'a, T> {
         Self { case, w: MeasuredTable::new(case.weights, case.n), s, b, grad_a }
     }
 
-    /// No sum is relaxed.
-    fn tolerance(&self) -> f64 {
-        0.0
-    }
-
     /// Whether integers are promised to be exact.
     fn counts(&self) -> bool {
         let weights =
             self.case.weights == Weights::Plain || self.case.weights == Weights::Binomial && self.case.n <= 57;
-        let direct = self.tolerance() == 0.0 && self.case.tuning.scaled != Some(true);
+        let direct = self.case.tuning.scaled != Some(true);
         self.case.data == Data::Integers && weights && direct
     }
 
@@ -70,18 +65,16 @@ impl<'a, T: Referred> ScanReference<'a, T> {
             for k in 0..=case.n {
                 let expected = Expected::started(s, k);
                 let expected = if k == 0 { expected } else { expected.and(&of_step(side, k), &self.w, &measured, b) };
-                expected.check(&format!("A_{k} of item {item}"), found.cells(k), self.tolerance());
+                expected.check(&format!("A_{k} of item {item}"), found.cells(k));
             }
             let same = |(&found, &given): (&T, &T::Wide)| found.wide() == given || !given.to_f64().is_finite();
             assert!(found.cells(0).iter().zip(s.wide.cells(0)).all(same), "A_0 of item {item} is not what was given");
             if finite(item) {
                 assert!(found.cells.iter().all(|x| x.is_finite()), "item {item} overflows without an error");
-                if self.tolerance() == 0.0 {
-                    let whole = whole(item);
-                    whole.check(&format!("A of item {item}"), found);
-                    if self.counts() {
-                        whole.check_integers(&format!("A of item {item}"), found);
-                    }
+                let whole = whole(item);
+                whole.check(&format!("A of item {item}"), found);
+                if self.counts() {
+                    whole.check_integers(&format!("A of item {item}"), found);
                 }
             }
         }
@@ -127,16 +120,14 @@ impl<'a, T: Referred> ScanReference<'a, T> {
         for (at, grad_s) in grad_s.iter().enumerate() {
             for j in 0..=case.n {
                 let expected = self.of_s(at, j, &g[at]);
-                expected.check(&format!("grad_s[{j}] of item {at}"), grad_s.cells(j), self.tolerance());
+                expected.check(&format!("grad_s[{j}] of item {at}"), grad_s.cells(j));
             }
             if finite(at) {
                 assert!(grad_s.cells.iter().all(|x| x.is_finite()), "item {at} of grad_s overflows without an error");
-                if self.tolerance() == 0.0 {
-                    let whole = whole(at);
-                    whole.check(&format!("grad_s of item {at}"), grad_s);
-                    if self.counts() {
-                        whole.check_integers(&format!("grad_s of item {at}"), grad_s);
-                    }
+                let whole = whole(at);
+                whole.check(&format!("grad_s of item {at}"), grad_s);
+                if self.counts() {
+                    whole.check_integers(&format!("grad_s of item {at}"), grad_s);
                 }
             }
         }
@@ -149,7 +140,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
                 for j in 0..=case.n {
                     let expected = self.of_s(at, j, &g[at]);
                     let what = format!("grad_s[{j}] of item {at}, added");
-                    expected.check_added(&what, from.cells(j), to.cells(j), self.tolerance());
+                    expected.check_added(&what, from.cells(j), to.cells(j));
                 }
             }
         }
@@ -158,14 +149,14 @@ impl<'a, T: Referred> ScanReference<'a, T> {
                 let members = &summed[at];
                 let expected = self.of_b(i, members, &a, |at| &g[at]);
                 let what = format!("grad_b[{i}] of items {members:?}");
-                expected.check(&what, grad_b.cells(i), self.tolerance());
+                expected.check(&what, grad_b.cells(i));
                 if self.counts() {
                     check_exact(&what, &expected, grad_b.cells(i));
                 }
                 let known = members.iter().all(|&at| finite(at));
                 assert!(!known || grad_b.cells(i).iter().all(|x| x.is_finite()), "{what} overflow without an error");
                 if let (Some(from), Some(to)) = (&from_b, &to_b) {
-                    expected.check_added(&what, from[at].cells(i), to[at].cells(i), self.tolerance());
+                    expected.check_added(&what, from[at].cells(i), to[at].cells(i));
                 }
             }
         }

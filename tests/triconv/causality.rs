@@ -7,9 +7,9 @@ use crate::common::triconv_product_case::ProductCase;
 use crate::common::triconv_scan_case::{Data, SIDES, ScanCase, WEIGHTS};
 use crate::common::triconv_strategy::LANES;
 use crate::common::values::Value;
-use ndarray::{Array3, ArrayD, Axis, Dimension};
+use ndarray::{Array3, ArrayD, Axis, Dimension, array};
 use pullback::Level;
-use pullback::triconv::{Scan, Side, Tuning, Weights};
+use pullback::triconv::{Product, Scan, Side, Tuning, Weights};
 
 const SPECIAL: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
 
@@ -175,5 +175,17 @@ fn one_entry_of_a_product() {
                 }
             }
         }
+    });
+}
+
+/// An infinity whose weight is far below that of a finite product is one still, where exponents are kept apart.
+#[test]
+fn an_infinity_beside_larger_products() {
+    levels::each(|level| {
+        let tuning = Tuning { scaled: Some(true), ..Tuning::default() };
+        let product = Product::<f64>::new(3, Weights::Binomial).unwrap().with_level(level).unwrap().with_tuning(tuning);
+        let (a, b) = (array![[[f64::INFINITY]], [[1e300]]], array![[[1e5]], [[1e-300]]]);
+        let c = product.forward(a.view(), b.view()).unwrap();
+        assert_eq!(c.as_slice(), Some(&[f64::INFINITY, f64::INFINITY, 2.0][..]));
     });
 }
