@@ -23,6 +23,7 @@ mod common {
     pub mod threads;
     pub mod triconv;
     pub mod triconv_bounds;
+    pub mod triconv_magnitude;
     pub mod triconv_overflow;
     pub mod triconv_product_case;
     pub mod triconv_product_reference;

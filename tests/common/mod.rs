@@ -51,6 +51,7 @@ pub mod strides;
 pub mod threads;
 pub mod triconv;
 pub mod triconv_bounds;
+pub mod triconv_magnitude;
 pub mod triconv_overflow;
 pub mod triconv_product_case;
 pub mod triconv_product_reference;

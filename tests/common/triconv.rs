@@ -13,6 +13,10 @@ pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
     fn integer(n: i64) -> Self;
     /// `1 / n`
     fn part(n: i64) -> Self;
+
+    fn term(weight: Self, x: Self, y: Self) -> Self {
+        weight * x * y
+    }
 }
 
 impl<W: Wide> Number for W {
@@ -160,12 +164,6 @@ impl Formula {
         self.terms.len() * first.shape[usize::from(columns_count)]
     }
 
-    /// The sum of the weights of these products.
-    pub fn weights(&self, w: &Table<f64>, first: &Sequence<f64>) -> f64 {
-        let terms = self.terms.len().max(1);
-        self.terms.iter().map(|&([k, j], ..)| w.at(k, j)).sum::<f64>() * (self.products(first) / terms) as f64
-    }
-
     /// `start` and the sum.
     pub fn sum<N: Number>(&self, w: &Table<N>, first: &Sequence<N>, second: &Sequence<N>, mut start: Vec<N>) -> Vec<N> {
         for &([k, j], of_first, of_second) in &self.terms {
@@ -178,7 +176,7 @@ impl Formula {
                 for at in 0..inner {
                     let x = left.cells[row * left.strides[0] + at * left.strides[1]];
                     let y = right.cells[at * right.strides[0] + column * right.strides[1]];
-                    *cell = *cell + weight * x * y;
+                    *cell = *cell + N::term(weight, x, y);
                 }
             }
         }

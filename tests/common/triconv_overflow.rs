@@ -2,6 +2,7 @@
 
 use super::cells::assert_cells;
 use super::triconv_bounds::most;
+use super::triconv_magnitude::Magnitude;
 use super::wide::{Referred, Wide};
 use ndarray::ArrayD;
 use pullback::Error;
@@ -21,14 +22,14 @@ pub struct Beyond {
 
 impl Beyond {
     /// Of entries that are right within `error` of their sizes.
-    pub fn of<T: Referred>(k: usize, values: &[T::Wide], sizes: &[f64], error: f64) -> Self {
-        let beyond = |(value, size): (&T::Wide, &f64)| {
+    pub fn of<T: Referred>(k: usize, values: &[T::Wide], sizes: &[Magnitude<T>], error: f64) -> Self {
+        let beyond = |(value, &Magnitude { size, lost, .. }): (&T::Wide, &Magnitude<T>)| {
             let value = value.to_f64().abs();
-            value.is_finite() && value - (error + 1e-6) * size > most::<T>()
+            value.is_finite() && value - (error + 1e-6) * size - lost > most::<T>()
         };
         Self {
             k,
-            possible: sizes.iter().any(|&size| size.is_nan() || size >= most::<T>() / 4.0),
+            possible: sizes.iter().any(|size| !size.is_in_range()),
             certain: values.iter().zip(sizes).any(beyond),
         }
     }

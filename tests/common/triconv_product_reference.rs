@@ -15,12 +15,12 @@ use pullback::{Error, Level, Result};
 
 pub struct ProductReference<'a, T: Referred> {
     case: &'a ProductCase,
-    w: MeasuredTable<T::Wide>,
-    first: Vec<Measured<T::Wide>>,
+    w: MeasuredTable<T>,
+    first: Vec<Measured<T>>,
     /// One for each of the first.
-    second: Vec<Measured<T::Wide>>,
+    second: Vec<Measured<T>>,
     /// Those of one cotangent after those of another.
-    grad: Vec<Measured<T::Wide>>,
+    grad: Vec<Measured<T>>,
 }
 
 /// A result: each of its sequences is a sum over some items.
@@ -34,7 +34,7 @@ struct Sums<'a> {
 impl<'a, T: Referred> ProductReference<'a, T> {
     pub fn new(case: &'a ProductCase, scene: &ProductScene<T>) -> Self {
         let (batch, [first, second, output]) = (case.batch(), case.matrices());
-        let measured = |array: ArrayD<T>, count: usize, matrix: [usize; 2]| -> Vec<Measured<T::Wide>> {
+        let measured = |array: ArrayD<T>, count: usize, matrix: [usize; 2]| -> Vec<Measured<T>> {
             items(&array, count, matrix).iter().map(Measured::of).collect()
         };
         let mut of_second = measured(scene.second.view().to_owned(), if case.shared { 1 } else { batch }, second);
@@ -117,12 +117,12 @@ impl<'a, T: Referred> ProductReference<'a, T> {
         &self,
         name: &'static str,
         sums: &Sums<'_>,
-        [x, y]: [&[Measured<T::Wide>]; 2],
+        [x, y]: [&[Measured<T>]; 2],
         found: Borrowed<'_, T>,
         added: Option<[&ArrayD<T>; 2]>,
     ) {
         let batch = self.case.batch();
-        let at_item = |of: &[Measured<T::Wide>], at: usize| -> usize { if of.len() > batch { at } else { at % batch } };
+        let at_item = |of: &[Measured<T>], at: usize| -> usize { if of.len() > batch { at } else { at % batch } };
         let expected = |at: usize, k: usize| {
             let (formula, [rows, columns]) = ((sums.formula)(k), sums.matrix);
             sums.members[at].iter().fold(Expected::zero(rows * columns), |sum, &at| {
@@ -144,7 +144,7 @@ impl<'a, T: Referred> ProductReference<'a, T> {
                 let known = known.map(|(at, k)| {
                     let sum = expected(at, k);
                     let error = (sum.products as f64 + 16.0) * T::unit();
-                    Beyond::of::<T>(k, &sum.values, &sum.sizes, error)
+                    Beyond::of(k, &sum.values, &sum.sizes, error)
                 });
                 return assert_overflow(name, error, &known.collect::<Vec<_>>(), false);
             }
