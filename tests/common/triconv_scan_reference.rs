@@ -2,7 +2,7 @@
 
 use super::triconv::{Sequence, of_grad_b, of_gradient, of_step};
 use super::triconv_bounds::{Expected, Measured, MeasuredTable, WholeScan, check_exact, items};
-use super::triconv_overflow::{Beyond, assert_added, assert_overflow, same_rounded};
+use super::triconv_overflow::{Beyond, assert_added, assert_overflow, finite_items, finite_results, same_rounded};
 use super::triconv_scan_case::{Data, Kind, ScanCase, Scene};
 use super::wide::{Referred, Wide};
 use ndarray::{ArrayD, Dimension};
@@ -202,16 +202,13 @@ pub struct WiderScan {
     a: Result<ArrayD<f64>>,
     b: ArrayD<f64>,
     grad_a: ArrayD<f64>,
-    /// Whether all of what A is computed from is.
-    finite: bool,
+    shared: bool,
+    /// Of each item, whether all of what A is computed from is, and whether B is.
+    finite: [Vec<bool>; 2],
 }
 
 pub fn widened<T: Referred>(array: ArrayD<T>) -> ArrayD<f64> {
     array.mapv(|x| x.to_f64().expect("an element is an f64"))
-}
-
-pub fn all_finite<T: Referred>(array: &ArrayD<T>) -> bool {
-    array.iter().all(|x| x.is_finite())
 }
 
 impl WiderScan {
@@ -219,12 +216,15 @@ impl WiderScan {
         let scan = ScanCase { kind: Kind::F64, ..case.clone() }.operator(level);
         let [s, b, grad_a] = [&scene.s, &scene.b, &scene.grad_a].map(|array| widened(array.view().to_owned()));
         let a = if case.sources { scan.forward_with(s.view(), b.view()) } else { scan.forward(s.view(), b.view()) };
-        let finite = all_finite(&s) && all_finite(&b);
-        Self { scan, a, b, grad_a, finite }
+        let batch = case.batch();
+        let of_b = finite_items(&b, if case.shared { 1 } else { batch });
+        let of_b: Vec<bool> = (0..batch).map(|item| of_b[item % of_b.len()]).collect();
+        let of_a = finite_items(&s, batch).iter().zip(&of_b).map(|(s, b)| *s && *b).collect();
+        Self { scan, a, b, grad_a, shared: case.shared, finite: [of_a, of_b] }
     }
 
     pub fn check_forward<T: Referred>(&self, found: &Result<ArrayD<T>>) {
-        same_rounded("a", found.as_ref(), self.a.as_ref(), self.finite);
+        same_rounded("a", found.as_ref(), self.a.as_ref(), &self.finite[0]);
     }
 
     pub fn check_adjoint<T: Referred>(
@@ -235,13 +235,22 @@ impl WiderScan {
     ) {
         let wide = self.scan.adjoint(self.grad_a.view(), widened(a.clone()).view(), self.b.view());
         let (found, wide) = (found.as_ref(), wide.as_ref());
-        let finite = all_finite(&self.grad_a) && all_finite(a) && all_finite(&self.b);
+        let batch = self.finite[1].len();
+        let (of_a, cotangents) = (finite_items(a, batch), self.grad_a.len().checked_div(a.len()).unwrap_or(0));
+        let of_grad = finite_items(&self.grad_a, cotangents * batch);
+        let of_item = |item: usize| of_a[item] && self.finite[1][item];
+        let each: Vec<bool> = of_grad.iter().enumerate().map(|(at, grad)| *grad && of_item(at % batch)).collect();
         // Those of S are looked at first.
         if !matches!(found, Err(Error::Overflow { result: "grad_b", .. })) {
-            same_rounded("grad_s", found.map(|g| &g.grad_s), wide.map(|g| &g.grad_s), finite);
+            same_rounded("grad_s", found.map(|g| &g.grad_s), wide.map(|g| &g.grad_s), &each);
         }
         if !matches!(found, Err(Error::Overflow { result: "grad_s", .. })) {
-            same_rounded("grad_b", found.map(|g| &g.grad_b), wide.map(|g| &g.grad_b), finite);
+            same_rounded(
+                "grad_b",
+                found.map(|g| &g.grad_b),
+                wide.map(|g| &g.grad_b),
+                &finite_results(&each, batch, self.shared),
+            );
         }
         if let (Some([from_s, to_s, from_b, to_b]), Ok(found)) = (added, found) {
             assert_added("grad_s", from_s, &found.grad_s, to_s);

@@ -216,8 +216,8 @@ fn every_pattern_of_strides() {
     });
 }
 
-/// How long each thread of a pool of two has run while `work` did, again and again for a while, in seconds.
-fn busy(work: impl Fn() + Sync) -> Option<Vec<f64>> {
+/// How long each thread of a pool of two has run while `work` did, again and again for so long, in seconds.
+fn busy(duration: Duration, work: impl Fn() + Sync) -> Option<Vec<f64>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("a pool of two threads");
     let ran = || {
         let times = pool.broadcast(|_| read_to_string("/proc/thread-self/schedstat").ok());
@@ -227,7 +227,7 @@ fn busy(work: impl Fn() + Sync) -> Option<Vec<f64>> {
     let before = ran()?;
     pool.install(|| {
         let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(20) {
+        while start.elapsed() < duration {
             work();
         }
     });
@@ -255,10 +255,10 @@ fn more_than_one_thread_takes_a_part() {
         };
         let shares: [&(dyn Fn() + Sync); 2] = [&forward, &adjoint];
         for (name, work) in ["forward", "adjoint"].into_iter().zip(shares) {
-            // Another process may have one of the processors for a while.
+            // Other processes may have one of the processors for a while: each time is longer.
             let mut all = vec![];
-            let shared = (0..20).any(|_| {
-                let Some(times) = busy(work) else { return true };
+            let shared = (1..=20).any(|time| {
+                let Some(times) = busy(time * Duration::from_millis(20), work) else { return true };
                 let least = times.iter().copied().fold(f64::INFINITY, f64::min);
                 let sum: f64 = times.iter().sum();
                 all.push(times);
