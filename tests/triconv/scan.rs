@@ -5,11 +5,10 @@ use crate::common::levels;
 use crate::common::problems::check_random;
 use crate::common::random::Random;
 use crate::common::strides::{Strided, Strides};
-use crate::common::threads;
 use crate::common::triconv_scan_case::{Data, KINDS, Kind, SIDES, ScanCase, ScanLayout, Scene, WEIGHTS};
 use crate::common::triconv_strategy::{LANES, SIZES, scans};
-use crate::common::values::Value;
 use crate::common::wide::Referred;
+use crate::same_bits::{self, bits};
 use pullback::Level;
 use pullback::triconv::{Side, Tuning, Weights};
 use std::fs::read_to_string;
@@ -109,33 +108,15 @@ fn every_tuning() {
     });
 }
 
-/// The bits of all that is computed, or of the error.
-fn bits<T: Referred>(case: &ScanCase, scene: &Scene<T>, level: Level) -> Vec<u64> {
-    let results = case.results(scene, level).expect("no overflow");
-    results.into_iter().map(Value::to_bits).collect()
-}
-
 /// All that is promised where arithmetic is fused.
 #[test]
 fn the_same_bits_for_every_number_of_threads_and_at_both_upper_levels() {
     fn check<T: Referred>(case: &ScanCase) {
         let scene = case.scene::<T>();
-        let mut at_level: Vec<(Level, Vec<u64>)> = vec![];
-        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            let runs = threads::COUNTS.into_iter().flat_map(|n| [(n, None), (n, Some(true))]);
-            let mut found = [(1, Some(false))].into_iter().chain(runs);
-            let of = |(count, parallel)| {
-                let case = ScanCase { tuning: Tuning { parallel, ..case.tuning }, ..case.clone() };
-                threads::with(count, || bits(&case, &scene, level))
-            };
-            let first = of(found.next().expect("some"));
-            assert!(found.all(|run| of(run) == first), "threads at {level}: {case:?}");
-            at_level.push((level, first));
-        }
-        let of = |level| at_level.iter().find(|(other, _)| *other == level).map(|(_, bits)| bits);
-        if let (Some(v3), Some(v4)) = (of(Level::V3), of(Level::V4)) {
-            assert!(v3 == v4, "V3 and V4 differ: {case:?}");
-        }
+        same_bits::check(case, |level, parallel| {
+            let tuning = Tuning { parallel, ..case.tuning };
+            bits(ScanCase { tuning, ..case.clone() }.results(&scene, level))
+        });
     }
     levels::each(|_| {});
     let sizes = [(9, 40, 16), (60, 7, 5), (135, 3, 1), (30, 33, 8), (5, 20, 33), (40, 4, 4), (25, 9, 2)];
@@ -169,7 +150,7 @@ fn a_chunk_changes_no_bit() {
             let scene = case.scene::<f64>();
             let of = |chunk| {
                 let tuning = Tuning { lanes, chunk, ..Tuning::default() };
-                bits(&ScanCase { tuning, ..case.clone() }, &scene, level)
+                bits(ScanCase { tuning, ..case.clone() }.results(&scene, level))
             };
             let first = of(None);
             for chunk in [1, 2, 3, 8, 16, 1000] {
@@ -187,7 +168,8 @@ fn every_pattern_of_strides() {
         let scene = case.scene::<T>();
         let [s, b, grad_a] = [&scene.s, &scene.b, &scene.grad_a].map(|array| Strided::standard(array.view()));
         let copies = Scene { s, b, grad_a, random: Random::new(0) };
-        assert!(bits(case, &scene, level) == bits(case, &copies, level), "{case:?}");
+        let of = |scene| bits(case.results(scene, level));
+        assert!(of(&scene) == of(&copies), "{case:?}");
     }
     let mut patterns: Vec<Strides> = (0..24).map(|order| Strides { order, ..Strides::default() }).collect();
     patterns.extend((1..16).map(|reversed| Strides { reversed, ..Strides::default() }));
