@@ -27,6 +27,7 @@ pub mod maps_strategy;
 pub mod mipmap;
 pub mod mipmap_case;
 pub mod mipmap_floats;
+pub mod mipmap_strategy;
 pub mod mipmap_walk;
 pub mod neighbors;
 pub mod neighbors_case;
