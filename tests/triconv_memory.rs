@@ -17,8 +17,10 @@ const FIXED: usize = 512 << 10;
 
 const M: usize = 16;
 
+/// Decaying, so that binomial weights do not make it overflow.
 fn sequence(len: usize) -> Array3<f64> {
-    Array3::from_shape_fn([len, M, M], |(k, r, c)| ((k * 5 + r * 3 + c * 7) % 9) as f64 / 90.0 - 0.04)
+    let cell = |k: usize, r: usize, c: usize| ((k * 5 + r * 3 + c * 7) % 9) as f64 / 90.0 - 0.04;
+    Array3::from_shape_fn([len, M, M], |(k, r, c)| cell(k, r, c) / 100f64.powi(k.min(50) as i32))
 }
 
 /// How often each form asks for memory at `n` steps, and the most bytes that one of them has beside the caller's.
@@ -35,9 +37,8 @@ fn forms(n: usize, weights: Weights, side: Side, parallel: Option<bool>) -> ([us
     let mut count = |name: &str, work: &mut dyn FnMut()| {
         // What is made once, by whoever comes first, belongs to no call.
         work();
-        let ((), bytes) = peak_of(&mut *work);
+        let (((), bytes), calls) = calls_of(|| peak_of(work));
         most = most.max(bytes);
-        let ((), calls) = calls_of(work);
         eprintln!("{name} of {n} steps, {weights:?}, {side:?}, threads {parallel:?}: {calls} calls, {bytes} bytes");
         calls
     };
@@ -71,19 +72,22 @@ fn calls_do_not_grow_with_the_length() {
     // Threads of the pool, and what they keep, belong to no call.
     rayon::join(|| (), || ());
     eprintln!("at {}", Level::current().expect("a level"));
-    for (weights, side) in
-        [(Weights::Taylor, Side::Right), (Weights::Plain, Side::Left), (Weights::Binomial, Side::Right)]
-    {
-        let (short, _) = forms(40, weights, side, Some(false));
-        let (long, most) = forms(120, weights, side, Some(false));
-        assert!(long.iter().all(|&calls| calls <= FEW), "{long:?} calls");
-        assert!(long.iter().zip(&short).all(|(long, short)| long <= short), "{long:?} calls, {short:?} of fewer steps");
-        let given = 121 * M * M * 8;
-        assert!(most <= 4 * given + FIXED, "{most} bytes beside the caller's, whose arrays have {given}");
+    for (weights, side, steps, few, more) in [
+        (Weights::Taylor, Side::Right, [40, 320], FEW, 0),
+        (Weights::Plain, Side::Left, [40, 320], FEW, 0),
+        (Weights::Binomial, Side::Right, [40, 120], FEW, 0),
+        // Sequences with exponents apart are scratch too, of which a list doubles now and then.
+        (Weights::Binomial, Side::Left, [140, 320], 2 * FEW, 2),
+    ] {
+        let [(short, _), (long, most)] = steps.map(|n| forms(n, weights, side, Some(false)));
+        assert!(long.iter().all(|&calls| calls <= few), "{long:?} calls");
+        let grown = |(long, short): (&usize, &usize)| *long > short + more;
+        assert!(!long.iter().zip(&short).any(grown), "{long:?} calls, {short:?} of fewer steps");
+        let given = (steps[1] + 1) * M * M * 8;
+        assert!(most <= 8 * given + FIXED, "{most} bytes beside the caller's, of whose arrays each has {given}");
 
         // Where there are threads, their queues grow now and then.
-        let (short, _) = forms(40, weights, side, Some(true));
-        let (long, _) = forms(120, weights, side, Some(true));
+        let [(short, _), (long, _)] = steps.map(|n| forms(n, weights, side, Some(true)));
         assert!(long.iter().zip(&short).all(|(long, short)| *long <= short + 32), "{long:?} calls, {short:?} of fewer");
     }
 }

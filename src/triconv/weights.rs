@@ -15,8 +15,9 @@ pub enum Weights {
     /// once.
     #[default]
     Binomial,
-    /// Taylor coefficients `f^(k) / k!`. In a scan `w(k, j) = 1 / (k + 1)`; in products and correlations 1, since a
-    /// product of Taylor series has the plain product of the coefficients.
+    /// Taylor coefficients `f^(k) / k!`. In a scan `w(k, j) = 1 / (k + 1)`, and it is the sum that is divided, so it
+    /// overflows where `k + 1` times the result would; in products and correlations 1, since a product of Taylor series
+    /// has the plain product of the coefficients.
     Taylor,
     /// Plain sequences: `w(k, j) = 1`.
     Plain,

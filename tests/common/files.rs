@@ -1,8 +1,10 @@
 //! Real files, which are not part of the repository.
 
+use flate2::read::GzDecoder;
 use ndarray::{Array1, Array2, Array3};
 use std::env;
-use std::fs::{read, read_to_string};
+use std::fs::{File, read, read_to_string};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -103,6 +105,14 @@ pub fn meuse_zinc() -> Option<Array1<f64>> {
 pub fn poses() -> Option<Array2<f64>> {
     let text = read_to_string(find("poses_kitti.txt")?).expect("the file is read");
     Some(from_words(text.lines().map(str::split_whitespace), 1113))
+}
+
+/// `geb079_u8_487x187x39.gz`: a building of 487 x 187 x 39 voxels: 0 is unknown, 1 free and 2 occupied.
+pub fn building() -> Option<Array3<u8>> {
+    let file = File::open(find("geb079_u8_487x187x39.gz")?).expect("the file is there");
+    let mut voxels = vec![];
+    GzDecoder::new(file).read_to_end(&mut voxels).expect("a file of gzip");
+    Some(Array3::from_shape_vec([487, 187, 39], voxels).expect("as many voxels"))
 }
 
 /// Rows of numbers.

@@ -13,6 +13,10 @@ pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
     fn integer(n: i64) -> Self;
     /// `1 / n`
     fn part(n: i64) -> Self;
+
+    fn term(weight: Self, x: Self, y: Self) -> Self {
+        weight * x * y
+    }
 }
 
 impl<W: Wide> Number for W {
@@ -172,7 +176,7 @@ impl Formula {
                 for at in 0..inner {
                     let x = left.cells[row * left.strides[0] + at * left.strides[1]];
                     let y = right.cells[at * right.strides[0] + column * right.strides[1]];
-                    *cell = *cell + weight * x * y;
+                    *cell = *cell + N::term(weight, x, y);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::cells::assert_cells;
 use super::triconv_bounds::most;
+use super::triconv_magnitude::Magnitude;
 use super::wide::{Referred, Wide};
 use ndarray::ArrayD;
 use pullback::Error;
@@ -21,14 +22,14 @@ pub struct Beyond {
 
 impl Beyond {
     /// Of entries that are right within `error` of their sizes.
-    pub fn of<T: Referred>(k: usize, values: &[T::Wide], sizes: &[f64], error: f64) -> Self {
-        let beyond = |(value, size): (&T::Wide, &f64)| {
+    pub fn of<T: Referred>(k: usize, values: &[T::Wide], sizes: &[Magnitude<T>], error: f64) -> Self {
+        let beyond = |(value, &Magnitude { size, lost, .. }): (&T::Wide, &Magnitude<T>)| {
             let value = value.to_f64().abs();
-            value.is_finite() && value - (error + 1e-6) * size > most::<T>()
+            value.is_finite() && value - (error + 1e-6) * size - lost > most::<T>()
         };
         Self {
             k,
-            possible: sizes.iter().any(|&size| size.is_nan() || size >= most::<T>() / 4.0),
+            possible: sizes.iter().any(|size| !size.is_in_range()),
             certain: values.iter().zip(sizes).any(beyond),
         }
     }
@@ -46,10 +47,28 @@ pub fn assert_overflow(result: &'static str, error: &Error, known: &[Beyond], ba
     assert!(earlier.is_none(), "{error}, not before it: {earlier:?}");
 }
 
-/// `found` is what `wide` is rounded to, and an error where that is not finite though all inputs are. Matrices are along the last axis
-/// but two.
+/// Of each of so many items, whether all of its cells are.
+pub fn finite_items<T: Referred>(array: &ArrayD<T>, items: usize) -> Vec<bool> {
+    let cells: Vec<T> = array.iter().copied().collect();
+    let each = cells.len().checked_div(items).unwrap_or(0);
+    (0..items).map(|item| cells[item * each..(item + 1) * each].iter().all(|x| x.is_finite())).collect()
+}
+
+/// Which results are made from numbers all of which are finite: those of each cotangent of each item or, where they are `summed`, of
+/// each cotangent.
+pub fn finite_results(each: &[bool], items: usize, summed: bool) -> Vec<bool> {
+    if summed && items > 0 { each.chunks(items).map(|all| all.iter().all(|&x| x)).collect() } else { each.to_vec() }
+}
+
+/// `found` is what `wide` is rounded to, and an error where that is not finite in an item of which all inputs are, as `finite` says.
+/// Matrices are along the last axis but two.
 #[track_caller]
-pub fn same_rounded<T: Referred>(result: &'static str, found: Borrowed<'_, T>, wide: Borrowed<'_, f64>, finite: bool) {
+pub fn same_rounded<T: Referred>(
+    result: &'static str,
+    found: Borrowed<'_, T>,
+    wide: Borrowed<'_, f64>,
+    finite: &[bool],
+) {
     let wide = match wide {
         Ok(wide) => wide,
         Err(Error::Overflow { result: of_wide, first_k: most }) => {
@@ -66,20 +85,21 @@ pub fn same_rounded<T: Referred>(result: &'static str, found: Borrowed<'_, T>, w
         Err(error) => panic!("{error}"),
     };
     let rounded = wide.mapv(T::rounded);
-    let over = |wide: f64, rounded: T| wide.is_finite() && !rounded.is_finite();
-    let cells = wide.indexed_iter().zip(&rounded).filter(|((_, wide), rounded)| over(**wide, rounded.value()));
-    let first = cells.map(|((at, _), _)| at[wide.ndim() - 3]).min();
+    let len = wide.shape()[wide.ndim() - 3];
+    let matrix: usize = wide.shape()[wide.ndim() - 2..].iter().product();
+    // By slices, as below.
+    let [from, to] = [wide.mapv(f64::is_finite), rounded.map(|x| x.value().is_finite())]
+        .map(|of| of.into_iter().collect::<Vec<_>>());
+    let cells = from.iter().zip(&to).enumerate();
+    let over = cells.filter(|(at, (wide, rounded))| **wide && !**rounded && finite[at / (matrix * len)]);
+    let first = over.map(|(at, _)| at / matrix % len).min();
     match (found, first) {
         (Ok(found), None) => assert_cells(result, found, &rounded),
         (Err(Error::Overflow { result: named, first_k }), Some(first)) => {
             assert_eq!((*named, *first_k), (result, first));
         }
         (Err(error), _) => panic!("{error}, not the result of f64"),
-        // Items that hold what is not finite are no error.
-        (Ok(found), Some(_)) => {
-            assert!(!finite, "{result} overflows without an error");
-            assert_cells(result, found, &rounded);
-        }
+        (Ok(_), Some(first)) => panic!("{result}[{first}] overflows without an error"),
     }
 }
 

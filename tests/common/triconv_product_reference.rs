@@ -4,10 +4,12 @@ use super::triconv::{
     Formula, of_correlation, of_correlation_a, of_correlation_g, of_product, of_product_a, of_product_b,
 };
 use super::triconv_bounds::{Expected, Measured, MeasuredTable, check_exact, items};
-use super::triconv_overflow::{Beyond, Borrowed, assert_added, assert_overflow, same_rounded};
+use super::triconv_overflow::{
+    Beyond, Borrowed, assert_added, assert_overflow, finite_items, finite_results, same_rounded,
+};
 use super::triconv_product_case::{Either, Gradients, ProductCase, ProductScene};
 use super::triconv_scan_case::{Data, Kind};
-use super::triconv_scan_reference::{all_finite, widened};
+use super::triconv_scan_reference::widened;
 use super::wide::Referred;
 use ndarray::{ArrayD, Dimension};
 use pullback::triconv::Weights;
@@ -15,12 +17,12 @@ use pullback::{Error, Level, Result};
 
 pub struct ProductReference<'a, T: Referred> {
     case: &'a ProductCase,
-    w: MeasuredTable<T::Wide>,
-    first: Vec<Measured<T::Wide>>,
+    w: MeasuredTable<T>,
+    first: Vec<Measured<T>>,
     /// One for each of the first.
-    second: Vec<Measured<T::Wide>>,
+    second: Vec<Measured<T>>,
     /// Those of one cotangent after those of another.
-    grad: Vec<Measured<T::Wide>>,
+    grad: Vec<Measured<T>>,
 }
 
 /// A result: each of its sequences is a sum over some items.
@@ -34,7 +36,7 @@ struct Sums<'a> {
 impl<'a, T: Referred> ProductReference<'a, T> {
     pub fn new(case: &'a ProductCase, scene: &ProductScene<T>) -> Self {
         let (batch, [first, second, output]) = (case.batch(), case.matrices());
-        let measured = |array: ArrayD<T>, count: usize, matrix: [usize; 2]| -> Vec<Measured<T::Wide>> {
+        let measured = |array: ArrayD<T>, count: usize, matrix: [usize; 2]| -> Vec<Measured<T>> {
             items(&array, count, matrix).iter().map(Measured::of).collect()
         };
         let mut of_second = measured(scene.second.view().to_owned(), if case.shared { 1 } else { batch }, second);
@@ -117,12 +119,12 @@ impl<'a, T: Referred> ProductReference<'a, T> {
         &self,
         name: &'static str,
         sums: &Sums<'_>,
-        [x, y]: [&[Measured<T::Wide>]; 2],
+        [x, y]: [&[Measured<T>]; 2],
         found: Borrowed<'_, T>,
         added: Option<[&ArrayD<T>; 2]>,
     ) {
         let batch = self.case.batch();
-        let at_item = |of: &[Measured<T::Wide>], at: usize| -> usize { if of.len() > batch { at } else { at % batch } };
+        let at_item = |of: &[Measured<T>], at: usize| -> usize { if of.len() > batch { at } else { at % batch } };
         let expected = |at: usize, k: usize| {
             let (formula, [rows, columns]) = ((sums.formula)(k), sums.matrix);
             sums.members[at].iter().fold(Expected::zero(rows * columns), |sum, &at| {
@@ -144,7 +146,7 @@ impl<'a, T: Referred> ProductReference<'a, T> {
                 let known = known.map(|(at, k)| {
                     let sum = expected(at, k);
                     let error = (sum.products as f64 + 16.0) * T::unit();
-                    Beyond::of::<T>(k, &sum.values, &sum.sizes, error)
+                    Beyond::of(k, &sum.values, &sum.sizes, error)
                 });
                 return assert_overflow(name, error, &known.collect::<Vec<_>>(), false);
             }
@@ -171,8 +173,8 @@ impl<'a, T: Referred> ProductReference<'a, T> {
 pub struct WiderProduct {
     z: Result<ArrayD<f64>>,
     gradients: Result<Gradients<f64>>,
-    /// Whether both sequences are, and whether the gradient is too.
-    finite: [bool; 2],
+    /// Of each result, whether all of what it is computed from is: the product, and both gradients.
+    finite: [Vec<bool>; 3],
 }
 
 impl WiderProduct {
@@ -181,13 +183,18 @@ impl WiderProduct {
         let all = [&scene.first, &scene.second, &scene.grad_output];
         let [x, y, grad] = all.map(|array| widened(array.view().to_owned()));
         let z = either.forward(&x.view(), &y.view());
-        let given = all_finite(&x) && all_finite(&y);
-        let finite = [given, given && all_finite(&grad)];
+        let batch = case.batch();
+        let of_y = finite_items(&y, if case.shared { 1 } else { batch });
+        let pair = |(item, x): (usize, &bool)| *x && of_y[item % of_y.len()];
+        let pairs: Vec<bool> = finite_items(&x, batch).iter().enumerate().map(pair).collect();
+        let of_grad = finite_items(&grad, case.cotangents.unwrap_or(1) * batch);
+        let each: Vec<bool> = of_grad.iter().enumerate().map(|(at, grad)| *grad && pairs[at % batch]).collect();
+        let finite = [pairs, each.clone(), finite_results(&each, batch, case.shared)];
         Self { z, finite, gradients: either.adjoint(&grad.view(), &x.view(), &y.view()) }
     }
 
     pub fn check_forward<T: Referred>(&self, either: &Either<T>, found: &Result<ArrayD<T>>) {
-        same_rounded(either.names()[0], found.as_ref(), self.z.as_ref(), self.finite[0]);
+        same_rounded(either.names()[0], found.as_ref(), self.z.as_ref(), &self.finite[0]);
     }
 
     pub fn check_adjoint<T: Referred>(
@@ -199,10 +206,10 @@ impl WiderProduct {
         let (found, wide, [_, first, second]) = (found.as_ref(), self.gradients.as_ref(), either.names());
         let named = |name: &str| matches!(found, Err(Error::Overflow { result, .. }) if *result == name);
         if !named(second) {
-            same_rounded(first, found.map(|g| &g.first), wide.map(|g| &g.first), self.finite[1]);
+            same_rounded(first, found.map(|g| &g.first), wide.map(|g| &g.first), &self.finite[1]);
         }
         if !named(first) {
-            same_rounded(second, found.map(|g| &g.second), wide.map(|g| &g.second), self.finite[1]);
+            same_rounded(second, found.map(|g| &g.second), wide.map(|g| &g.second), &self.finite[2]);
         }
         if let (Some([from_x, to_x, from_y, to_y]), Ok(found)) = (added, found) {
             assert_added(first, from_x, &found.first, to_x);

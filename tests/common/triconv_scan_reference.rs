@@ -1,8 +1,8 @@
 //! What a scan must give.
 
-use super::triconv::{of_grad_b, of_gradient, of_step};
+use super::triconv::{Sequence, of_grad_b, of_gradient, of_step};
 use super::triconv_bounds::{Expected, Measured, MeasuredTable, WholeScan, check_exact, items};
-use super::triconv_overflow::{Beyond, assert_added, assert_overflow, same_rounded};
+use super::triconv_overflow::{Beyond, assert_added, assert_overflow, finite_items, finite_results, same_rounded};
 use super::triconv_scan_case::{Data, Kind, ScanCase, Scene};
 use super::wide::{Referred, Wide};
 use ndarray::{ArrayD, Dimension};
@@ -12,18 +12,18 @@ use pullback::{Error, Level, Result};
 /// What a scan of a scene must give.
 pub struct ScanReference<'a, T: Referred> {
     case: &'a ScanCase,
-    w: MeasuredTable<T::Wide>,
-    s: Vec<Measured<T::Wide>>,
+    w: MeasuredTable<T>,
+    s: Vec<Measured<T>>,
     /// One for each S.
-    b: Vec<Measured<T::Wide>>,
+    b: Vec<Measured<T>>,
     /// Those of one cotangent after those of another.
-    grad_a: Vec<Measured<T::Wide>>,
+    grad_a: Vec<Measured<T>>,
 }
 
 impl<'a, T: Referred> ScanReference<'a, T> {
     pub fn new(case: &'a ScanCase, scene: &Scene<T>) -> Self {
         let (batch, shape) = (case.batch(), case.rows_and_columns());
-        let measured = |array: ArrayD<T>, count: usize, shape: [usize; 2]| -> Vec<Measured<T::Wide>> {
+        let measured = |array: ArrayD<T>, count: usize, shape: [usize; 2]| -> Vec<Measured<T>> {
             items(&array, count, shape).iter().map(Measured::of).collect()
         };
         let mut s = items(&scene.s.view().to_owned(), batch, shape);
@@ -39,6 +39,17 @@ impl<'a, T: Referred> ScanReference<'a, T> {
         Self { case, w: MeasuredTable::new(case.weights, case.n), s, b, grad_a }
     }
 
+    /// A result, from which later ones are computed: in `f32`, with large weights, before it is rounded.
+    fn computed(&self, found: &Sequence<T>) -> Measured<T> {
+        let case = self.case;
+        let wide = case.kind == Kind::F32 && case.weights == Weights::Binomial;
+        if wide && (case.n > 33 || case.tuning.scaled == Some(true)) {
+            Measured::rounded(found)
+        } else {
+            Measured::of(found)
+        }
+    }
+
     /// Whether integers are promised to be exact.
     fn counts(&self) -> bool {
         let weights =
@@ -49,19 +60,19 @@ impl<'a, T: Referred> ScanReference<'a, T> {
 
     pub fn check_forward(&self, found: &Result<ArrayD<T>>) {
         let (case, side) = (self.case, self.case.side);
-        let whole = |item: usize| WholeScan::new::<T>(side, &self.w, &self.s[item], &self.b[item]);
+        let whole = |item: usize| WholeScan::new(side, &self.w, &self.s[item], &self.b[item]);
         let finite = |item: usize| self.s[item].is_finite() && self.b[item].is_finite();
         let found = match found {
             Ok(found) => found,
             Err(error) => {
                 let scans = (0..case.batch()).filter(|&item| finite(item)).map(whole);
-                let known: Vec<_> = scans.flat_map(|scan| scan.beyond::<T>()).collect();
+                let known: Vec<_> = scans.flat_map(|scan| scan.beyond()).collect();
                 return assert_overflow("a", error, &known, false);
             }
         };
         assert_eq!(found.shape(), case.shape_of_a(false).slice());
         for (item, found) in items(found, case.batch(), case.rows_and_columns()).iter().enumerate() {
-            let (s, b, measured) = (&self.s[item], &self.b[item], Measured::of(found));
+            let (s, b, measured) = (&self.s[item], &self.b[item], self.computed(found));
             for k in 0..=case.n {
                 let expected = Expected::started(s, k);
                 let expected = if k == 0 { expected } else { expected.and(&of_step(side, k), &self.w, &measured, b) };
@@ -84,7 +95,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
     pub fn check_adjoint(&self, a: &ArrayD<T>, found: &Result<ScanGradients<T>>, added: Option<&[ArrayD<T>; 4]>) {
         let (case, side, batch) = (self.case, self.case.side, self.case.batch());
         let a: Vec<_> = items(a, batch, case.rows_and_columns()).iter().map(Measured::of).collect();
-        let whole = |at: usize| WholeScan::of_gradients::<T>(side, &self.w, &self.grad_a[at], &self.b[at % batch]);
+        let whole = |at: usize| WholeScan::of_gradients(side, &self.w, &self.grad_a[at], &self.b[at % batch]);
         let finite =
             |at: usize| self.grad_a[at].is_finite() && self.b[at % batch].is_finite() && a[at % batch].is_finite();
         let cotangents = case.cotangents.unwrap_or(1);
@@ -98,7 +109,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
             Err(error) => {
                 let scans: Vec<_> = (0..self.grad_a.len()).map(|at| finite(at).then(|| whole(at))).collect();
                 if !matches!(error, Error::Overflow { result: "grad_b", .. }) {
-                    let known: Vec<_> = scans.iter().flatten().flat_map(WholeScan::beyond::<T>).collect();
+                    let known: Vec<_> = scans.iter().flatten().flat_map(WholeScan::beyond).collect();
                     return assert_overflow("grad_s", error, &known, true);
                 }
                 let g: Vec<_> = scans.into_iter().map(|scan| scan.map(WholeScan::measured)).collect();
@@ -107,7 +118,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
                     (0..case.n).map(|i| {
                         let g = |at: usize| g[at].as_ref().expect("finite");
                         let sum = self.of_b(i, members, &a, g);
-                        Beyond::of::<T>(i, &sum.values, &sum.sizes, 1.0)
+                        Beyond::of(i, &sum.values, &sum.sizes, 1.0)
                     })
                 });
                 return assert_overflow("grad_b", error, &known.collect::<Vec<_>>(), false);
@@ -116,7 +127,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
         assert_eq!(found.grad_s.shape(), case.shape_of_a(true).slice());
         assert_eq!(found.grad_b.shape(), case.shape_of_b(true).slice());
         let grad_s = items(&found.grad_s, cotangents * batch, case.rows_and_columns());
-        let g: Vec<_> = grad_s.iter().map(Measured::of).collect();
+        let g: Vec<_> = grad_s.iter().map(|found| self.computed(found)).collect();
         for (at, grad_s) in grad_s.iter().enumerate() {
             for j in 0..=case.n {
                 let expected = self.of_s(at, j, &g[at]);
@@ -163,7 +174,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
     }
 
     /// The gradient of `S_j` of an item.
-    fn of_s(&self, at: usize, j: usize, g: &Measured<T::Wide>) -> Expected<T::Wide> {
+    fn of_s(&self, at: usize, j: usize, g: &Measured<T>) -> Expected<T> {
         let formula = of_gradient(self.case.side, self.case.n, j);
         Expected::started(&self.grad_a[at], j).and(&formula, &self.w, g, &self.b[at % self.case.batch()])
     }
@@ -173,9 +184,9 @@ impl<'a, T: Referred> ScanReference<'a, T> {
         &self,
         i: usize,
         members: &[usize],
-        a: &[Measured<T::Wide>],
-        g: impl Fn(usize) -> &'g Measured<T::Wide>,
-    ) -> Expected<T::Wide>
+        a: &[Measured<T>],
+        g: impl Fn(usize) -> &'g Measured<T>,
+    ) -> Expected<T>
     where
         T::Wide: 'g,
     {
@@ -191,16 +202,13 @@ pub struct WiderScan {
     a: Result<ArrayD<f64>>,
     b: ArrayD<f64>,
     grad_a: ArrayD<f64>,
-    /// Whether all of what A is computed from is.
-    finite: bool,
+    shared: bool,
+    /// Of each item, whether all of what A is computed from is, and whether B is.
+    finite: [Vec<bool>; 2],
 }
 
 pub fn widened<T: Referred>(array: ArrayD<T>) -> ArrayD<f64> {
     array.mapv(|x| x.to_f64().expect("an element is an f64"))
-}
-
-pub fn all_finite<T: Referred>(array: &ArrayD<T>) -> bool {
-    array.iter().all(|x| x.is_finite())
 }
 
 impl WiderScan {
@@ -208,12 +216,15 @@ impl WiderScan {
         let scan = ScanCase { kind: Kind::F64, ..case.clone() }.operator(level);
         let [s, b, grad_a] = [&scene.s, &scene.b, &scene.grad_a].map(|array| widened(array.view().to_owned()));
         let a = if case.sources { scan.forward_with(s.view(), b.view()) } else { scan.forward(s.view(), b.view()) };
-        let finite = all_finite(&s) && all_finite(&b);
-        Self { scan, a, b, grad_a, finite }
+        let batch = case.batch();
+        let of_b = finite_items(&b, if case.shared { 1 } else { batch });
+        let of_b: Vec<bool> = (0..batch).map(|item| of_b[item % of_b.len()]).collect();
+        let of_a = finite_items(&s, batch).iter().zip(&of_b).map(|(s, b)| *s && *b).collect();
+        Self { scan, a, b, grad_a, shared: case.shared, finite: [of_a, of_b] }
     }
 
     pub fn check_forward<T: Referred>(&self, found: &Result<ArrayD<T>>) {
-        same_rounded("a", found.as_ref(), self.a.as_ref(), self.finite);
+        same_rounded("a", found.as_ref(), self.a.as_ref(), &self.finite[0]);
     }
 
     pub fn check_adjoint<T: Referred>(
@@ -224,13 +235,22 @@ impl WiderScan {
     ) {
         let wide = self.scan.adjoint(self.grad_a.view(), widened(a.clone()).view(), self.b.view());
         let (found, wide) = (found.as_ref(), wide.as_ref());
-        let finite = all_finite(&self.grad_a) && all_finite(a) && all_finite(&self.b);
+        let batch = self.finite[1].len();
+        let (of_a, cotangents) = (finite_items(a, batch), self.grad_a.len().checked_div(a.len()).unwrap_or(0));
+        let of_grad = finite_items(&self.grad_a, cotangents * batch);
+        let of_item = |item: usize| of_a[item] && self.finite[1][item];
+        let each: Vec<bool> = of_grad.iter().enumerate().map(|(at, grad)| *grad && of_item(at % batch)).collect();
         // Those of S are looked at first.
         if !matches!(found, Err(Error::Overflow { result: "grad_b", .. })) {
-            same_rounded("grad_s", found.map(|g| &g.grad_s), wide.map(|g| &g.grad_s), finite);
+            same_rounded("grad_s", found.map(|g| &g.grad_s), wide.map(|g| &g.grad_s), &each);
         }
         if !matches!(found, Err(Error::Overflow { result: "grad_s", .. })) {
-            same_rounded("grad_b", found.map(|g| &g.grad_b), wide.map(|g| &g.grad_b), finite);
+            same_rounded(
+                "grad_b",
+                found.map(|g| &g.grad_b),
+                wide.map(|g| &g.grad_b),
+                &finite_results(&each, batch, self.shared),
+            );
         }
         if let (Some([from_s, to_s, from_b, to_b]), Ok(found)) = (added, found) {
             assert_added("grad_s", from_s, &found.grad_s, to_s);

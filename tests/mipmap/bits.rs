@@ -1,8 +1,9 @@
 //! Pyramids of bits against dense arrays: every input, shape and level, changes, queries, sets, neighbours, files.
 
 use crate::common::levels;
-use crate::common::mipmap::{Cell, Fill, assert_pyramid, dilated, eroded, rows};
+use crate::common::mipmap::{Fill, assert_pyramid, dilated, eroded, rows};
 use crate::common::mipmap_case::{Input, MipmapCase};
+use crate::common::mipmap_strategy::{shapes, some_levels};
 use crate::common::problems::check_random;
 use crate::common::random::Random;
 use crate::common::strides::Strides;
@@ -23,11 +24,6 @@ fn tunings() -> impl Strategy<Value = Tuning> {
     })
 }
 
-fn shapes() -> impl Strategy<Value = Cell> {
-    let side = || prop_oneof![4 => 1usize..20, 1 => 1usize..71, 1 => Just(1usize), 1 => select(vec![2, 3, 4, 64])];
-    [side(), side(), side()]
-}
-
 fn problems() -> impl Strategy<Value = MipmapCase> {
     let strides = prop_oneof![
         1 => Just(Strides::default()),
@@ -38,9 +34,8 @@ fn problems() -> impl Strategy<Value = MipmapCase> {
             broadcast: 0
         }),
     ];
-    let levels = prop_oneof![2 => Just(None), 1 => (1usize..8).prop_map(Some)];
     let what = (shapes(), select(Fill::ALL.to_vec()), select(Input::ALL.to_vec()), any::<bool>());
-    let how = (levels, tunings(), strides, 0usize..5, select(threads::COUNTS.to_vec()), any::<u64>());
+    let how = (some_levels(), tunings(), strides, 0usize..5, select(threads::COUNTS.to_vec()), any::<u64>());
     (what, how).prop_map(|((shape, fill, input, slabs), (levels, tuning, strides, changes, threads, seed))| {
         MipmapCase { shape, fill, input, slabs, levels, tuning, strides, changes, threads, seed }
     })

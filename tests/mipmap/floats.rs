@@ -4,6 +4,7 @@ use crate::common::levels;
 use crate::common::maps_strategy::strides;
 use crate::common::mipmap::cells_of;
 use crate::common::mipmap_floats::{Family, FloatsCase, adjoint, assert_counts, forward};
+use crate::common::mipmap_strategy::{shapes, some_levels};
 use crate::common::problems::check_random;
 use crate::common::refusals::shape_error;
 use crate::common::strides::Strides;
@@ -18,16 +19,14 @@ use pullback::mipmap::{MaxPyramid, MeanPyramid, SumPyramid, Tuning, full_levels}
 const VALUES: [Values; 4] = [Values::Integers, Values::Spread, Values::Adversarial, Values::Tied];
 
 fn problems() -> impl Strategy<Value = FloatsCase> {
-    let side = || prop_oneof![4 => 1usize..20, 1 => 1usize..70, 1 => Just(1usize), 1 => select(vec![2, 3, 4, 64])];
     let switch = any::<Option<bool>>;
     let tuning = [switch(), switch(), switch()].prop_map(|[parallel, fused, stream]| {
         let mut tuning = Tuning::default();
         (tuning.parallel, tuning.fused, tuning.stream) = (parallel, fused, stream);
         tuning
     });
-    let levels = prop_oneof![2 => Just(None), 1 => (1usize..8).prop_map(Some)];
     let cotangents = prop_oneof![1 => Just(u16::MAX), 3 => any::<u16>()];
-    let what = (select(Family::ALL.to_vec()), [side(), side(), side()], levels, select(VALUES.to_vec()), cotangents);
+    let what = (select(Family::ALL.to_vec()), shapes(), some_levels(), select(VALUES.to_vec()), cotangents);
     let strides = [strides(true), strides(true), strides(false)];
     let how = (any::<bool>(), tuning, strides, select(threads::COUNTS.to_vec()), any::<u64>());
     (what, how).prop_map(|((family, shape, levels, values, cotangents), (double, tuning, strides, threads, seed))| {

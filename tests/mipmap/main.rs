@@ -4,6 +4,7 @@
 mod common;
 
 mod bits;
+mod files;
 mod floats;
 mod rays;
 mod regressions;

