@@ -169,6 +169,16 @@ pub enum Error {
         /// The highest level of this CPU.
         highest: Level,
     },
+    /// A scan with these weights has no such method.
+    #[error("method {method} is not available for weights {weights}, {accepted} have it")]
+    MethodUnavailable {
+        /// The method asked for.
+        method: &'static str,
+        /// The scan's weights.
+        weights: &'static str,
+        /// Those for which it is available.
+        accepted: &'static str,
+    },
     /// An environment variable holds a word that means nothing.
     #[error("{variable}={value} is not understood, accepted are {accepted}")]
     Environment {

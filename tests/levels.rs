@@ -234,6 +234,22 @@ fn triconv_scan() {
     });
 }
 
+/// Scans by blocks, and their gradients, with transforms of a few matrices.
+#[test]
+fn triconv_relaxed_scan() {
+    levels::each(|level| {
+        for (at, kind) in KINDS.into_iter().enumerate() {
+            let tuning = triconv::Tuning { leaf: Some(2), parallel: Some(at == 1), ..triconv::Tuning::default() };
+            for (n, p, m, data) in [(12, 3, 2, Data::Flat), (17, 1, 1, Data::Halving), (9, 2, 9, Data::Special)] {
+                let case =
+                    ScanCase { n, p, m, kind, tuning, data, weights: WEIGHTS[1 + at % 2], ..ScanCase::default() };
+                let method = triconv::Method::Relaxed { tolerance: 1e-5 };
+                ScanCase { side: SIDES[at % 2], sources: at == 0, method, ..case }.check(level);
+            }
+        }
+    });
+}
+
 #[test]
 fn triconv_product() {
     products(false);

@@ -1,7 +1,7 @@
 //! Pyramids beside the time that reading what they are made from takes, rays by the second, and what there is without them: loops over
 //! slices, as array libraries have them, and the walk over every cell.
 
-use crate::measure::{Entry, Random, Suite, entry, job, rounds, summary};
+use crate::measure::{Random, Suite, entry, job, rounds, summary};
 use crate::memory::Memory;
 use pullback::bitvec::vec::BitVec;
 use pullback::mipmap::{MaxPyramid, Pyramid, PyramidBuilder};
@@ -104,10 +104,8 @@ fn updates(suite: &Suite) {
     let mut pyramid = Pyramid::from_threshold(scene([n; 3], 0.01).view(), 0.0).expect("a grid");
     let part = scene([32; 3], 0.01);
     let times = |lo: [usize; 3], pyramid: &mut Pyramid| {
-        let mut entries = [Entry {
-            name,
-            call: Box::new(|| (0..CALLS).for_each(|_| pyramid.update(lo, part.view(), 0.0).expect("a box"))),
-        }];
+        let call = || (0..CALLS).for_each(|_| pyramid.update(lo, part.view(), 0.0).expect("a box"));
+        let mut entries = [entry(name, call)];
         summary(rounds(suite, &mut entries).remove(0).into_iter().map(|ms| ms * 1e3 / CALLS as f64).collect()).0
     };
     let aligned = times([n / 4; 3], &mut pyramid);

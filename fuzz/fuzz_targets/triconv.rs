@@ -11,7 +11,7 @@ use common::wide::Referred;
 use libfuzzer_sys::fuzz_target;
 use ndarray::IxDyn;
 use pullback::Level;
-use pullback::triconv::{Lanes, Tuning};
+use pullback::triconv::{Lanes, Method, Tuning, Weights};
 
 // Without the strategies, which need proptest.
 #[allow(dead_code)]
@@ -59,6 +59,9 @@ struct Input {
     layouts: [Axes; 6],
     seed: u64,
     numbers: [i8; 16],
+    /// Digits of the tolerance of a scan by blocks, and the results of the shortest of these.
+    digits: u8,
+    leaf: u8,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -97,6 +100,16 @@ impl Input {
             lanes: one_of(&[None, Some(Lanes::Columns), Some(Lanes::Time), Some(Lanes::Batch)], self.lanes),
             chunk: some(self.chunk),
             scaled: self.scaled,
+            leaf: some(self.leaf),
+        }
+    }
+
+    /// That of any weights is direct.
+    fn method(&self, weights: Weights) -> Method {
+        match self.digits % 16 {
+            0 => Method::Direct,
+            _ if weights == Weights::Binomial => Method::Direct,
+            digits => Method::Relaxed { tolerance: 0.1f64.powi(digits.into()) },
         }
     }
 
@@ -128,6 +141,7 @@ impl Input {
             cotangents: self.cotangents.map(|r| usize::from(r % 3)),
             weights: one_of(&WEIGHTS, self.weights),
             side: one_of(&SIDES, self.side),
+            method: self.method(one_of(&WEIGHTS, self.weights)),
             sources: self.sources,
             kind: one_of(&KINDS, self.kind),
             data: one_of(&[&Data::ALL[..], &[Data::Factorial]].concat(), self.data),

@@ -17,6 +17,10 @@
 //! the results depends on the same row of earlier ones alone, so threads take rows and never wait for each other,
 //! though every result is a factor of the next.
 //!
+//! Sequences of thousands have a faster method on request, [`Method::Relaxed`]: of Taylor coefficients and plain numbers the
+//! sums are convolutions, and what a block of known results gives to a block of later ones goes through real transforms,
+//! guarded so that no small number is drowned by a large neighbour.
+//!
 //! Lanes run along the columns of a matrix where they fill vectors. Smaller matrices have them run along neighbouring
 //! outputs, whose sums differ by a shift of B alone, or along the members of a batch.
 //!
@@ -24,27 +28,31 @@
 //!
 //! `weights` are the binomial coefficients; `kernels` the inner loops, over a register block of a result; `sequence`
 //! copies right factors to where they are read as vectors; `tuning` has the choices by size. `recurrence` runs a scan,
-//! forward or backward, `triangle` everything whose factors are all known, by the `pairing` of its terms. `scan`,
+//! forward or backward, `relaxed` by halving blocks, which `spectra` multiplies; `triangle` everything whose factors are all known, by the `pairing` of its terms. `scan`,
 //! `scan_adjoint`, `product` and `correlation` are the public face, with what they share in `operator`, `shapes` and
 //! `faults`.
 
 mod correlation;
 mod faults;
 mod kernels;
+mod method;
 mod operator;
 mod pairing;
 mod product;
 mod recurrence;
+mod relaxed;
 mod scan;
 mod scan_adjoint;
 mod sequence;
 mod shapes;
+mod spectra;
 mod triangle;
 mod tuning;
 mod weights;
 
 pub use correlation::{Correlation, CorrelationGradients};
 pub(crate) use kernels::Kernels;
+pub use method::Method;
 pub use product::{Product, ProductGradients};
 pub use scan::{Scan, Side};
 pub use scan_adjoint::ScanGradients;

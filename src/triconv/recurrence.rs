@@ -6,6 +6,7 @@
 
 use super::faults::Faults;
 use super::kernels::{Divide, LEAD, Left, Settle, Sums, Weighting, number};
+use super::relaxed::Relaxed;
 use super::sequence::{Change, Right, Sequence, exponent_of, for_each_chunk, interleave, scale};
 use super::triangle::weigh_apart;
 use super::tuning::{Lanes, Size, Tuning};
@@ -28,6 +29,7 @@ pub(super) struct Recurrence<'a, T: Clone> {
     pub(super) binomials: Option<Binomials>,
     pub(super) factorials: Option<Factorials>,
     pub(super) divide: Divide,
+    relaxed: Option<Relaxed<T>>,
     pub(super) level: Level,
     pub(super) tuning: Tuning,
 }
@@ -49,6 +51,8 @@ pub(super) struct Rule {
     pub(super) divide: Divide,
     /// Whether exponents are kept apart.
     pub(super) scaled: bool,
+    /// The tolerance of a relaxed scan.
+    pub(super) relaxed: Option<f64>,
 }
 
 impl<'a, T: Real> Recurrence<'a, T> {
@@ -61,15 +65,20 @@ impl<'a, T: Real> Recurrence<'a, T> {
         (level, tuning): (Level, Tuning),
     ) -> Result<Self> {
         let size = Size { items, len: right.len, rows, inner: right.rows, columns: right.columns };
-        let lanes = if rule.scaled { Lanes::Columns } else { tuning.lanes::<T>(size, items > 1) };
+        let batched = items > 1 && rule.relaxed.is_none();
+        let lanes = if rule.scaled { Lanes::Columns } else { tuning.lanes::<T>(size, batched) };
         let change = Change { transposed, normalized: rule.scaled, ..Change::default() };
         let packed = match lanes {
             Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..right }, change, lanes, false)?,
             _ => Right::new(right, change, lanes, tuning.parallel(size))?,
         };
         let factorials = rule.scaled.then(|| Factorials::new(right.len));
+        let relaxed = match rule.relaxed {
+            Some(tolerance) => Relaxed::new(&packed, right.items, tolerance, tuning)?,
+            None => None,
+        };
         let Rule { binomials, divide, .. } = rule;
-        Ok(Self { right: packed, given: right, change, size, binomials, factorials, divide, level, tuning })
+        Ok(Self { right: packed, given: right, change, size, binomials, factorials, divide, relaxed, level, tuning })
     }
 
     /// Cells of a row of all matrices of a result.
@@ -173,14 +182,15 @@ impl<'a, T: Real> Recurrence<'a, T> {
                 Terms::Backwards => result.copy_from_slice(from(self.size.len - x)),
             }
         }
-        match self.right.lanes {
-            Lanes::Time => self.neighbors(item, rows.len(), results),
+        match (&self.relaxed, self.right.lanes) {
+            (Some(relaxed), _) => relaxed.run(self, item, rows.len(), results),
+            (None, Lanes::Time) => self.neighbors(item, rows.len(), results),
             _ => self.columns(item, rows.len(), results),
         }
     }
 
     /// What the sum of a result is divided by.
-    fn divisor(&self, x: usize) -> T {
+    pub(super) fn divisor(&self, x: usize) -> T {
         if self.divide == Divide::Sums { number(x) } else { T::one() }
     }
 

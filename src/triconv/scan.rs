@@ -2,6 +2,7 @@
 
 use super::faults::Faults;
 use super::kernels::Divide;
+use super::method::Method;
 use super::operator::{Settings, finite_pairs, rounded, settings};
 use super::recurrence::{Recurrence, Rule, Terms};
 use super::sequence::Sequence;
@@ -47,7 +48,8 @@ pub enum Side {
 /// Given the `A_0` to `A_k` that were computed, an entry of `A_{k+1}` is within `((k + 1) m + 16) u (|S_{k+1}| + sum w
 /// |A_j| |B_{k-j}|)`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`. Integers are exact while the sums of absolute
 /// values are below 2^53 (2^24). Results are the same bits for every number of threads, and the same at [`Level::V3`]
-/// and [`Level::V4`]. What is not finite in `B_i` or `S_i` reaches no `A_k` with k <= i, or k < i.
+/// and [`Level::V4`]. What is not finite in `B_i` or `S_i` reaches no `A_k` with k <= i, or k < i. That is
+/// [`Method::Direct`]; [`Method::Relaxed`] adds a tolerance to the first, and integers are not exact.
 ///
 /// # Gradients
 ///
@@ -79,6 +81,7 @@ pub enum Side {
 pub struct Scan<T> {
     pub(super) n: usize,
     pub(super) side: Side,
+    pub(super) method: Method,
     pub(super) settings: Settings,
     element: PhantomData<T>,
 }
@@ -111,7 +114,8 @@ impl<T: Real> Scan<T> {
     ///
     /// [`Error::Environment`](crate::Error::Environment) from [`Level::current`].
     pub fn new(n: usize, weights: Weights) -> Result<Self> {
-        Ok(Self { n, side: Side::default(), settings: Settings::new(weights)?, element: PhantomData })
+        let settings = Settings::new(weights)?;
+        Ok(Self { n, side: Side::default(), method: Method::default(), settings, element: PhantomData })
     }
 
     /// The same scan with `b` on a side.
@@ -119,6 +123,41 @@ impl<T: Real> Scan<T> {
     pub fn with_side(mut self, side: Side) -> Self {
         self.side = side;
         self
+    }
+
+    /// The same scan by a method.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`](crate::Error::Parameter) where the tolerance of [`Method::Relaxed`] is not finite and above 0;
+    /// [`Error::MethodUnavailable`](crate::Error::MethodUnavailable) for it with [`Weights::Binomial`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pullback::ndarray::{Array2, Array3};
+    /// use pullback::triconv::{Method, Scan, Weights};
+    ///
+    /// let (a0, b) = (Array2::ones((1, 2)), Array3::from_elem((3000, 2, 2), 0.25));
+    /// let scan = Scan::<f64>::new(3000, Weights::Taylor)?;
+    /// let direct = scan.forward(a0.view(), b.view())?;
+    /// let relaxed = scan.with_method(Method::Relaxed { tolerance: 1e-9 })?.forward(a0.view(), b.view())?;
+    /// assert!(relaxed.iter().zip(&direct).all(|(x, y)| (x - y).abs() < 1e-8 * y));
+    /// # Ok::<(), pullback::Error>(())
+    /// ```
+    pub fn with_method(mut self, method: Method) -> Result<Self> {
+        if let Method::Relaxed { tolerance } = method {
+            if !(tolerance > 0.0 && tolerance.is_finite()) {
+                let value = tolerance.to_string();
+                return Err(crate::Error::Parameter { argument: "tolerance", value, expected: "above 0" });
+            }
+            if self.settings.weights == Weights::Binomial {
+                let (method, weights, accepted) = ("Relaxed", "Binomial", "Taylor and Plain");
+                return Err(crate::Error::MethodUnavailable { method, weights, accepted });
+            }
+        }
+        self.method = method;
+        Ok(self)
     }
 
     /// `A_0` to `A_n`, from `A_0` alone: `a0` (..., p, m) and `b` (..., n, m, m) give a new array (..., n + 1, p, m). n
@@ -265,15 +304,23 @@ impl<T: Real> Scan<T> {
     }
 
     fn recurrence<'a>(&self, call: &Call, b: Sequence<'a, T>) -> Result<Recurrence<'a, T>> {
+        let plain = self.rule();
         let rule = match self.settings.weights {
-            Weights::Binomial => {
-                Rule { binomials: Some(Binomials::OfOutput), divide: Divide::Nothing, scaled: self.scaled() }
-            }
-            Weights::Taylor => Rule { binomials: None, divide: Divide::Sums, scaled: false },
-            Weights::Plain => Rule { binomials: None, divide: Divide::Nothing, scaled: false },
+            Weights::Binomial => Rule { binomials: Some(Binomials::OfOutput), scaled: self.scaled(), ..plain },
+            Weights::Taylor => Rule { divide: Divide::Sums, ..plain },
+            Weights::Plain => plain,
         };
         let settings = (self.settings.level, self.settings.tuning);
         Recurrence::new(b, self.side == Side::Left, (call.items(), call.p), rule, settings)
+    }
+
+    /// That of plain sequences.
+    pub(super) fn rule(&self) -> Rule {
+        let relaxed = match self.method {
+            Method::Direct => None,
+            Method::Relaxed { tolerance } => Some(tolerance),
+        };
+        Rule { binomials: None, divide: Divide::Nothing, scaled: false, relaxed }
     }
 
     /// Rounds a result in `f64`.
@@ -326,7 +373,8 @@ impl<T: Real> Scan<T> {
     }
 
     pub(super) fn in_f64(&self) -> Scan<f64> {
-        Scan { n: self.n, side: self.side, settings: self.settings.to_be_rounded(), element: PhantomData }
+        let settings = self.settings.to_be_rounded();
+        Scan { n: self.n, side: self.side, method: self.method, settings, element: PhantomData }
     }
 }
 

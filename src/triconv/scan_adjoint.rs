@@ -80,14 +80,14 @@ impl<T: Real> Scan<T> {
 
     /// The scan of gradients from the last one to the first.
     fn backwards<'a>(&self, call: &Call, items: usize, b: Sequence<'a, T>) -> Result<Recurrence<'a, T>> {
-        let nothing = Rule { binomials: None, divide: Divide::Nothing, scaled: false };
+        let plain = self.rule();
         let rule = match self.settings.weights {
             Weights::Binomial => {
                 let binomials = Some(Binomials::Backwards { last: self.n.saturating_sub(1) });
-                Rule { binomials, scaled: self.scaled(), ..nothing }
+                Rule { binomials, scaled: self.scaled(), ..plain }
             }
-            Weights::Taylor => Rule { divide: Divide::Factors { last: self.n }, ..nothing },
-            Weights::Plain => nothing,
+            Weights::Taylor => Rule { divide: Divide::Factors { last: self.n }, ..plain },
+            Weights::Plain => plain,
         };
         let settings = (self.settings.level, self.settings.tuning);
         Recurrence::new(b, self.side == Side::Right, (items, call.p), rule, settings)

@@ -28,6 +28,8 @@ pub struct Tuning {
     pub chunk: Option<usize>,
     /// Whether to keep exponents apart, which binomial weights beyond a table need.
     pub scaled: Option<bool>,
+    /// Results of a relaxed scan that are computed one after another, rounded up to a power of two.
+    pub leaf: Option<usize>,
 }
 
 /// Floating-point operations below which waking a second thread costs more than it saves. An estimate.
@@ -38,6 +40,9 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// Bytes of right factors that are read again for every task's rows without a loss: about a last-level cache.
 const SHARED_BYTES: usize = 8 << 20;
+
+/// Results of a relaxed scan that are computed one after another: about where transforms begin to be faster.
+const LEAF: usize = 64;
 
 /// A problem's size, for the choices.
 #[derive(Clone, Copy)]
@@ -77,6 +82,11 @@ impl Tuning {
     pub(super) fn chunk<T: Real>(self, size: Size) -> usize {
         let matrix = size.inner * size.columns * size_of::<T>();
         self.chunk.unwrap_or(CHUNK_BYTES / matrix.max(1)).max(1)
+    }
+
+    /// Results of a relaxed scan that are computed one after another.
+    pub(super) fn leaf(self) -> usize {
+        self.leaf.unwrap_or(LEAF).max(1).next_power_of_two()
     }
 
     /// Rows of a scan that a task takes.

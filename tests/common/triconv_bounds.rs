@@ -67,18 +67,20 @@ pub struct Expected<T: Referred> {
     /// With magnitudes in place of all numbers.
     pub sizes: Vec<Magnitude<T>>,
     pub products: usize,
+    /// What a relaxed sum may be off by beside roundings, relative to that of magnitudes.
+    pub tolerance: f64,
 }
 
 impl<T: Referred> Expected<T> {
     /// Of nothing yet.
     pub fn zero(count: usize) -> Self {
-        Self { values: zeros(count), sizes: zeros(count), products: 0 }
+        Self { values: zeros(count), sizes: zeros(count), products: 0, tolerance: 0.0 }
     }
 
     /// Matrix `k` of `start`.
     pub fn started(start: &Measured<T>, k: usize) -> Self {
         let (values, sizes) = (start.wide.cells(k).to_vec(), start.size.cells(k).to_vec());
-        Self { values, sizes, products: 0 }
+        Self { values, sizes, products: 0, tolerance: 0.0 }
     }
 
     /// With a sum added to it.
@@ -87,13 +89,18 @@ impl<T: Referred> Expected<T> {
             values: formula.sum(&w.wide, &first.wide, &second.wide, self.values),
             sizes: formula.sum(&w.size, &first.size, &second.size, self.sizes),
             products: self.products + formula.products(&first.size),
+            ..self
         }
+    }
+
+    pub fn relaxed(self, tolerance: f64) -> Self {
+        Self { tolerance, ..self }
     }
 
     /// `found` is near enough. What is beyond the largest number, or computed with what is, may be anything.
     #[track_caller]
     pub fn check(&self, what: &str, found: &[T]) {
-        let bound = (self.products as f64 + 16.0) * T::unit();
+        let bound = (self.products as f64 + 16.0) * T::unit() + self.tolerance;
         assert_eq!(found.len(), self.values.len(), "{what}");
         for (at, ((&found, &value), &magnitude)) in found.iter().zip(&self.values).zip(&self.sizes).enumerate() {
             let (wide, in_range, Magnitude { size, lost, .. }) = (value.to_f64(), magnitude.is_in_range(), magnitude);
@@ -114,7 +121,7 @@ impl<T: Referred> Expected<T> {
         let plus = |(&x, &s): (&Magnitude<T>, &T)| x + Magnitude::new(s.wide().to_f64());
         let sizes = self.sizes.iter().zip(start).map(plus).collect();
         let values = self.values.iter().zip(start).map(|(&x, &s)| x + s.wide()).collect();
-        let added = Self { values, sizes, products: self.products + 1 };
+        let added = Self { values, sizes, products: self.products + 1, ..*self };
         added.check(what, found);
     }
 }
@@ -147,6 +154,16 @@ impl<T: Referred> WholeScan<T> {
             sizes: gradient_scan(side, &w.size, &grad_a.size, &b.size),
             bounds: (0..=n).map(|j| bound(n - j)).collect(),
         }
+    }
+
+    /// With the same in every step.
+    pub fn relaxed(mut self, tolerance: f64) -> Self {
+        let last = self.bounds.len() - 1;
+        let backwards = self.bounds[0] > self.bounds[last];
+        for (k, bound) in self.bounds.iter_mut().enumerate() {
+            *bound += tolerance * if backwards { last - k } else { k } as f64;
+        }
+        self
     }
 
     /// `found` is near enough.

@@ -8,7 +8,7 @@ use super::triconv_bounds::number;
 use super::triconv_scan_reference::{ScanReference, WiderScan};
 use super::wide::Referred;
 use ndarray::{ArrayD, ArrayViewMut, IxDyn};
-use pullback::triconv::{Scan, Side, Tuning, Weights};
+use pullback::triconv::{Method, Scan, Side, Tuning, Weights};
 use pullback::{Level, Result};
 
 pub const WEIGHTS: [Weights; 3] = [Weights::Binomial, Weights::Taylor, Weights::Plain];
@@ -123,6 +123,7 @@ pub struct ScanCase {
     pub cotangents: Option<usize>,
     pub weights: Weights,
     pub side: Side,
+    pub method: Method,
     /// Whether there are S.
     pub sources: bool,
     pub kind: Kind,
@@ -145,6 +146,7 @@ impl Default for ScanCase {
             cotangents: None,
             weights: Weights::Binomial,
             side: Side::Right,
+            method: Method::Direct,
             sources: false,
             kind: Kind::F64,
             data: Data::Flat,
@@ -203,7 +205,7 @@ impl ScanCase {
 
     pub fn operator<T: Referred>(&self, level: Level) -> Scan<T> {
         let scan = Scan::new(self.n, self.weights).expect("a number of steps").with_side(self.side);
-        let scan = scan.with_level(level).expect("an available level");
+        let scan = scan.with_method(self.method).expect("a tolerance").with_level(level).expect("an available level");
         let scan = scan.with_tuning(self.tuning);
         if self.kind == Kind::Accumulated { scan.with_f64_accumulation() } else { scan }
     }

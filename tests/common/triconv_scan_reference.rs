@@ -6,7 +6,7 @@ use super::triconv_overflow::{Beyond, assert_added, assert_overflow, finite_item
 use super::triconv_scan_case::{Data, Kind, ScanCase, Scene};
 use super::wide::{Referred, Wide};
 use ndarray::{ArrayD, Dimension};
-use pullback::triconv::{Scan, ScanGradients, Weights};
+use pullback::triconv::{Method, Scan, ScanGradients, Weights};
 use pullback::{Error, Level, Result};
 
 /// What a scan of a scene must give.
@@ -50,17 +50,24 @@ impl<'a, T: Referred> ScanReference<'a, T> {
         }
     }
 
+    fn tolerance(&self) -> f64 {
+        match self.case.method {
+            Method::Direct => 0.0,
+            Method::Relaxed { tolerance } => tolerance,
+        }
+    }
+
     /// Whether integers are promised to be exact.
     fn counts(&self) -> bool {
         let weights =
             self.case.weights == Weights::Plain || self.case.weights == Weights::Binomial && self.case.n <= 57;
-        let direct = self.case.tuning.scaled != Some(true);
+        let direct = self.case.method == Method::Direct && self.case.tuning.scaled != Some(true);
         self.case.data == Data::Integers && weights && direct
     }
 
     pub fn check_forward(&self, found: &Result<ArrayD<T>>) {
         let (case, side) = (self.case, self.case.side);
-        let whole = |item: usize| WholeScan::new(side, &self.w, &self.s[item], &self.b[item]);
+        let whole = |item: usize| WholeScan::new(side, &self.w, &self.s[item], &self.b[item]).relaxed(self.tolerance());
         let finite = |item: usize| self.s[item].is_finite() && self.b[item].is_finite();
         let found = match found {
             Ok(found) => found,
@@ -76,7 +83,7 @@ impl<'a, T: Referred> ScanReference<'a, T> {
             for k in 0..=case.n {
                 let expected = Expected::started(s, k);
                 let expected = if k == 0 { expected } else { expected.and(&of_step(side, k), &self.w, &measured, b) };
-                expected.check(&format!("A_{k} of item {item}"), found.cells(k));
+                expected.relaxed(self.tolerance()).check(&format!("A_{k} of item {item}"), found.cells(k));
             }
             let same = |(&found, &given): (&T, &T::Wide)| found.wide() == given || !given.to_f64().is_finite();
             assert!(found.cells(0).iter().zip(s.wide.cells(0)).all(same), "A_0 of item {item} is not what was given");
@@ -95,7 +102,10 @@ impl<'a, T: Referred> ScanReference<'a, T> {
     pub fn check_adjoint(&self, a: &ArrayD<T>, found: &Result<ScanGradients<T>>, added: Option<&[ArrayD<T>; 4]>) {
         let (case, side, batch) = (self.case, self.case.side, self.case.batch());
         let a: Vec<_> = items(a, batch, case.rows_and_columns()).iter().map(Measured::of).collect();
-        let whole = |at: usize| WholeScan::of_gradients(side, &self.w, &self.grad_a[at], &self.b[at % batch]);
+        let whole = |at: usize| {
+            let whole = WholeScan::of_gradients(side, &self.w, &self.grad_a[at], &self.b[at % batch]);
+            whole.relaxed(self.tolerance())
+        };
         let finite =
             |at: usize| self.grad_a[at].is_finite() && self.b[at % batch].is_finite() && a[at % batch].is_finite();
         let cotangents = case.cotangents.unwrap_or(1);
@@ -176,7 +186,8 @@ impl<'a, T: Referred> ScanReference<'a, T> {
     /// The gradient of `S_j` of an item.
     fn of_s(&self, at: usize, j: usize, g: &Measured<T>) -> Expected<T> {
         let formula = of_gradient(self.case.side, self.case.n, j);
-        Expected::started(&self.grad_a[at], j).and(&formula, &self.w, g, &self.b[at % self.case.batch()])
+        let expected = Expected::started(&self.grad_a[at], j);
+        expected.and(&formula, &self.w, g, &self.b[at % self.case.batch()]).relaxed(self.tolerance())
     }
 
     /// The gradient of `B_i`, summed over some items.

@@ -7,7 +7,7 @@ use super::triconv_scan_case::{Data, KINDS, Kind, SIDES, ScanCase, ScanLayout, W
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use pullback::triconv::{Lanes, Tuning, Weights};
+use pullback::triconv::{Lanes, Method, Tuning, Weights};
 
 /// Around the lengths of vectors and of blocks of rows and columns.
 pub const SIZES: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20];
@@ -38,8 +38,8 @@ pub fn tunings() -> impl Strategy<Value = Tuning> {
     let switch = || option::of(any::<bool>());
     let few = |most: usize| option::of(1..most);
     // What is chosen by size comes first where a problem is made smaller.
-    (switch(), few(10), select(LANES.to_vec()), few(9), switch())
-        .prop_map(|(parallel, rows, lanes, chunk, scaled)| Tuning { parallel, rows, lanes, chunk, scaled })
+    (switch(), few(10), select(LANES.to_vec()), few(9), switch(), few(20))
+        .prop_map(|(parallel, rows, lanes, chunk, scaled, leaf)| Tuning { parallel, rows, lanes, chunk, scaled, leaf })
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -74,6 +74,7 @@ pub fn scans() -> impl Strategy<Value = ScanCase> {
         )| {
             let gradients = 1 + 2 * cotangents.unwrap_or(1);
             affordable(|n, batch| n * (n + 1) / 2 * p * m * m * gradients * batch, &mut leading, &mut n, 3);
+            let method = Method::Direct;
             let data = in_range(data, weights, kind, n);
             ScanCase {
                 n,
@@ -84,6 +85,7 @@ pub fn scans() -> impl Strategy<Value = ScanCase> {
                 cotangents,
                 weights,
                 side,
+                method,
                 sources,
                 kind,
                 data,
@@ -105,6 +107,29 @@ fn in_range(data: Data, weights: Weights, kind: Kind, n: usize) -> Data {
         Data::Growing | Data::Mixed if small && n > 30 => Data::Flat,
         _ => data,
     }
+}
+
+/// Scans of long sequences of small matrices, by the divided method.
+pub fn relaxed_scans() -> impl Strategy<Value = ScanCase> {
+    let what =
+        (select(vec![Weights::Taylor, Weights::Plain]), select(vec![1e-6f64, 1e-9, 1e-12]), option::of(1usize..40));
+    let all = (scans(), 0usize..300, 1usize..6, 1usize..6, prop::collection::vec(0usize..3, 0..2), what);
+    all.prop_map(|(case, mut n, p, m, mut leading, (weights, tolerance, leaf))| {
+        let cotangents = case.cotangents.filter(|&r| r < 3);
+        let gradients = 1 + 2 * cotangents.unwrap_or(1);
+        affordable(|n, batch| n * (n + 1) / 2 * p * m * m * gradients * batch / 3, &mut leading, &mut n, 3);
+        let (kind, tolerance) = match case.kind {
+            Kind::F32 => (Kind::F32, tolerance.max(1e-6)),
+            kind => (kind, tolerance),
+        };
+        let data = match case.data {
+            Data::Growing | Data::Mixed if kind != Kind::F64 => Data::Flat,
+            data => data,
+        };
+        let tuning = Tuning { leaf, ..case.tuning };
+        let method = Method::Relaxed { tolerance };
+        ScanCase { n, p, m, leading, cotangents, weights, kind, data, tuning, method, ..case }
+    })
 }
 
 /// Products, or correlations.

@@ -3,7 +3,7 @@
 use crate::common::refusals::{refused, shape_error, untouched, wrong};
 use crate::common::values::Values;
 use ndarray::{Array, Array3, ArrayD, ArrayViewMut, Dimension, IntoDimension};
-use pullback::triconv::{Correlation, Product, Scan, Side, Weights};
+use pullback::triconv::{Correlation, Method, Product, Scan, Side, Weights};
 use pullback::{Error, Result};
 
 /// Two sequences of four steps of 2 x 3 matrices, and what belongs to them.
@@ -35,6 +35,25 @@ fn refused_both<D: Dimension, E: Dimension>(
 fn wrong_in<const D: usize>(right: [usize; D], axes: &[usize]) -> Vec<[usize; D]> {
     let differs = |found: &[usize; D]| axes.iter().any(|&axis| found[axis] != right[axis]);
     wrong(right, D).into_iter().filter(differs).collect()
+}
+
+#[test]
+fn tolerances() {
+    for (bad, value) in [(0.0, "0"), (-1e-9, "-0.000000001"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
+        match scan().with_method(Method::Relaxed { tolerance: bad }).err() {
+            Some(Error::Parameter { argument: "tolerance", value: found, expected }) => {
+                assert!(
+                    found.parse::<f64>().is_ok_and(|x| x == bad || x.is_nan() && bad.is_nan()),
+                    "{found}, not {value}"
+                );
+                assert!(!expected.is_empty());
+            }
+            other => panic!("{other:?} is no refusal of {value}"),
+        }
+    }
+    let plain = Scan::<f32>::new(4, Weights::Plain).unwrap();
+    assert!(plain.with_method(Method::Relaxed { tolerance: 5e-324 }).is_ok());
+    assert!(scan().with_method(Method::Direct).is_ok());
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod large;
 mod poses;
 mod product;
 mod regressions;
+mod relaxed;
 mod same_bits;
 mod scan;

@@ -8,7 +8,7 @@ use crate::common::triconv_scan_case::{KINDS, Kind, SIDES, ScanCase, Scene};
 use crate::common::wide::Referred;
 use crate::common::{files, levels};
 use ndarray::{Array, Array2, Array3, ArrayView2, Axis, Dimension, s};
-use pullback::triconv::{Scan, Weights};
+use pullback::triconv::{Method, Scan, Weights};
 
 /// Rotations and translations, as matrices that multiply column vectors.
 fn matrices() -> Option<Array3<f64>> {
@@ -47,9 +47,12 @@ fn scans_of_a_drive() {
         for (at, (kind, side)) in KINDS.into_iter().flat_map(|kind| SIDES.map(|side| (kind, side))).enumerate() {
             let weights = [Weights::Taylor, Weights::Plain][at / 2 % 2];
             let case = ScanCase { n: 60, p: 5, m: 4, leading: vec![], kind, side, weights, ..ScanCase::default() };
-            match kind {
-                Kind::F64 => check::<f64>(&case, &poses, level),
-                _ => check::<f32>(&case, &poses, level),
+            for method in [Method::Direct, Method::Relaxed { tolerance: 1e-7 }] {
+                let case = ScanCase { method, ..case.clone() };
+                match kind {
+                    Kind::F64 => check::<f64>(&case, &poses, level),
+                    _ => check::<f32>(&case, &poses, level),
+                }
             }
         }
     });

@@ -62,7 +62,7 @@ pub fn tuned(level: Level, correlation: bool) {
     let mut at = 0;
     for (lanes, rows) in LANES.into_iter().flat_map(|lanes| of_rows.map(|rows| (lanes, rows))) {
         for (chunk, scaled) in [None, Some(1), Some(3)].into_iter().flat_map(|c| switch.map(|scaled| (c, scaled))) {
-            let tuning = Tuning { parallel: switch[at % 3], rows, lanes, chunk, scaled };
+            let tuning = Tuning { parallel: switch[at % 3], rows, lanes, chunk, scaled, leaf: None };
             let case = ProductCase { correlation, tuning, range: 0..9, lengths: [7, 9], ..ProductCase::default() };
             let case = ProductCase { p: 5, m: [1, 2, 4, 9, 17][at % 5], q: [3, 8, 1][at / 2 % 3], ..case };
             let leading = [vec![], vec![3], vec![9]][at / 5 % 3].clone();

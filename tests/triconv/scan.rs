@@ -93,6 +93,7 @@ fn tunings() -> impl Iterator<Item = Tuning> {
         lanes,
         chunk,
         scaled,
+        leaf: None,
     })
 }
 
