@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 
 pub mod base;
 pub mod math;
+pub mod transpose;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
@@ -395,6 +396,33 @@ mod tests {
             }
             assert_eq!(lanes(level, &a, &a, &a, 8), vec![sums[0]; T::LANES], "{level}");
         }
+    }
+
+    /// Every element of a square changes places with the one across the diagonal.
+    fn squares<T: Element>() {
+        let cells: Vec<T> = (0..T::LANES * T::LANES).map(|i| T::from_usize(i).unwrap()).collect();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let mut out = vec![T::zero(); cells.len()];
+            at!(level, |s| {
+                let mut rows = [s.splat(T::zero()); MOST_LANES];
+                for (row, cells) in rows.iter_mut().zip(cells.chunks_exact(T::LANES)) {
+                    *row = s.load(cells);
+                }
+                transpose::transpose::<T, _>(s, &mut rows);
+                for (row, out) in rows.iter().zip(out.chunks_exact_mut(T::LANES)) {
+                    row.store(out);
+                }
+            });
+            for (i, &x) in out.iter().enumerate() {
+                assert_eq!(x, cells[i % T::LANES * T::LANES + i / T::LANES], "{level}");
+            }
+        }
+    }
+
+    #[test]
+    fn squares_are_transposed() {
+        squares::<f32>();
+        squares::<f64>();
     }
 
     #[test]

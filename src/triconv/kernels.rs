@@ -13,7 +13,9 @@
 //! factors: one multiplication where the inner index takes as many as it is long. An element's sum is taken in the same
 //! order at every level, whatever the block that it lies in.
 
+use super::interleave::{items_of_lanes, lanes_of_items};
 use super::weights::Tabled;
+use super::window::{Window, window};
 use crate::element::Element;
 use crate::simd::{Level, MOST_LANES, Mask, Simd, Vector, at};
 
@@ -100,6 +102,18 @@ pub trait Kernels: Tabled {
     /// minus t as `right_step` says, is within `0..len`.
     fn edge(level: Level, sums: &Sums<'_, Self>, first: isize, len: usize, out: &mut [Self]);
 
+    /// Adds to sums of numbers, lanes along outputs.
+    fn window(level: Level, window: &Window<'_, Self>, out: &mut [Self]);
+
+    /// The cells of items side by side.
+    fn interleave(level: Level, items: &[&[Self]; MOST_LANES], out: &mut [Self]);
+
+    /// The sums divided by a number, added to what is there if `continued`, to 0 if not. Whether all of that is finite.
+    fn quotients(level: Level, sums: &[Self], divisor: Self, continued: bool, out: &mut [Self]) -> bool;
+
+    /// Back from there, to items so many cells apart.
+    fn deinterleave(level: Level, cells: &[Self], step: usize, out: &mut [Self]);
+
     /// Adds `sums` to the matrices of `results` that they belong to, of which `factors` are what later sums take, if
     /// not they themselves.
     fn settle(
@@ -118,6 +132,18 @@ macro_rules! kernels {
         }
         fn edge(level: Level, sums: &Sums<'_, $t>, first: isize, len: usize, out: &mut [$t]) {
             at!(level, |s| edge(s, sums, first, len, out));
+        }
+        fn window(level: Level, job: &Window<'_, $t>, out: &mut [$t]) {
+            at!(level, |s| window(s, job, out));
+        }
+        fn interleave(level: Level, items: &[&[$t]; MOST_LANES], out: &mut [$t]) {
+            at!(level, |s| lanes_of_items(s, items, out));
+        }
+        fn quotients(level: Level, sums: &[$t], divisor: $t, continued: bool, out: &mut [$t]) -> bool {
+            at!(level, |s| quotients(s, sums, divisor, continued, out))
+        }
+        fn deinterleave(level: Level, cells: &[$t], step: usize, out: &mut [$t]) {
+            at!(level, |s| items_of_lanes(s, cells, step, out));
         }
         fn settle(
             level: Level,
@@ -163,56 +189,47 @@ fn blocks<T: Element, S: Simd, const LEFT: u8, const WEIGHTED: bool>(
     let mut row = 0;
     while row < job.rows {
         let left = job.rows - row;
-        // Two vectors where registers are many.
-        row += if most >= 8 && left >= 8 {
-            pairs::<_, _, LEFT, WEIGHTED, 8>(s, job, row, continued, out)
+        row += if LEFT == VECTORS && most >= 8 && left >= 4 {
+            // As many elements of either side, of which each is a load.
+            block_row::<_, _, LEFT, WEIGHTED, 4, 4>(s, job, row, continued, out)
+        } else if most >= 8 && left >= 8 {
+            block_row::<_, _, LEFT, WEIGHTED, 8, 2>(s, job, row, continued, out)
         } else if most >= 4 && left >= 4 {
+            // Two vectors where registers are many.
             if S::ACCUMULATORS >= 8 {
-                pairs::<_, _, LEFT, WEIGHTED, 4>(s, job, row, continued, out)
+                block_row::<_, _, LEFT, WEIGHTED, 4, 2>(s, job, row, continued, out)
             } else {
-                singles::<_, _, LEFT, WEIGHTED, 4>(s, job, row, continued, out)
+                block_row::<_, _, LEFT, WEIGHTED, 4, 1>(s, job, row, continued, out)
             }
         } else if left >= 2 {
             if most >= 4 {
-                pairs::<_, _, LEFT, WEIGHTED, 2>(s, job, row, continued, out)
+                block_row::<_, _, LEFT, WEIGHTED, 2, 2>(s, job, row, continued, out)
             } else {
-                singles::<_, _, LEFT, WEIGHTED, 2>(s, job, row, continued, out)
+                block_row::<_, _, LEFT, WEIGHTED, 2, 1>(s, job, row, continued, out)
             }
         } else {
-            pairs::<_, _, LEFT, WEIGHTED, 1>(s, job, row, continued, out)
+            block_row::<_, _, LEFT, WEIGHTED, 1, 2>(s, job, row, continued, out)
         };
     }
 }
 
-/// `R` rows, two vectors at a time.
+/// `R` rows, `V` vectors at a time. Returns the number of rows.
 #[inline(always)]
-fn pairs<T: Element, S: Simd, const LEFT: u8, const WEIGHTED: bool, const R: usize>(
+fn block_row<T: Element, S: Simd, const LEFT: u8, const WEIGHTED: bool, const R: usize, const V: usize>(
     s: S,
     job: &Sums<'_, T>,
     row: usize,
     continued: bool,
     out: &mut [T],
 ) -> usize {
-    for vector in (0..job.vectors / 2 * 2).step_by(2) {
-        block::<_, _, LEFT, WEIGHTED, R, 2>(s, job, row, vector, continued, out);
+    let mut vector = 0;
+    while vector + V <= job.vectors {
+        block::<_, _, LEFT, WEIGHTED, R, V>(s, job, row, vector, continued, out);
+        vector += V;
     }
-    if job.vectors % 2 == 1 {
-        block::<_, _, LEFT, WEIGHTED, R, 1>(s, job, row, job.vectors - 1, continued, out);
-    }
-    R
-}
-
-/// `R` rows, a vector at a time.
-#[inline(always)]
-fn singles<T: Element, S: Simd, const LEFT: u8, const WEIGHTED: bool, const R: usize>(
-    s: S,
-    job: &Sums<'_, T>,
-    row: usize,
-    continued: bool,
-    out: &mut [T],
-) -> usize {
-    for vector in 0..job.vectors {
+    while V > 1 && vector < job.vectors {
         block::<_, _, LEFT, WEIGHTED, R, 1>(s, job, row, vector, continued, out);
+        vector += 1;
     }
     R
 }
@@ -398,6 +415,18 @@ fn settle<T: Element, S: Simd>(
             sums_of_kind(s, &push, true, sums);
         }
     }
+}
+
+/// [`Kernels::quotients`].
+#[inline(always)]
+fn quotients<T: Element, S: Simd>(_: S, sums: &[T], divisor: T, continued: bool, out: &mut [T]) -> bool {
+    let mut finite = true;
+    for (out, &sum) in out.iter_mut().zip(sums) {
+        let start = if continued { *out } else { T::zero() };
+        *out = start + sum / divisor;
+        finite &= out.is_finite();
+    }
+    finite
 }
 
 /// The element nearest to an integer.

@@ -32,10 +32,15 @@
 //! `scan_adjoint`, `product` and `correlation` are the public face, with what they share in `operator`, `shapes` and
 //! `faults`.
 
+mod columns;
 mod correlation;
 mod faults;
+mod interleave;
 mod kernels;
+mod members;
 mod method;
+mod neighbors;
+mod numbers;
 mod operator;
 mod pairing;
 mod product;
@@ -49,6 +54,7 @@ mod spectra;
 mod triangle;
 mod tuning;
 mod weights;
+mod window;
 
 pub use correlation::{Correlation, CorrelationGradients};
 pub(crate) use kernels::Kernels;

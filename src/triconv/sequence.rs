@@ -181,13 +181,3 @@ pub(super) fn scale<T: Real>(cells: &mut [T], power: i32) {
             .expect("every f64 rounds to an element");
     }
 }
-
-/// The sequences of some items side by side, a vector an element, zeros where there are fewer items than lanes:
-/// `out[(element) * LANES + lane]`.
-pub(super) fn interleave<'b, T: Real>(items: impl Iterator<Item = &'b [T]>, out: &mut [T]) {
-    for (lane, cells) in items.enumerate() {
-        for (out, &x) in out.chunks_exact_mut(T::LANES).zip(cells) {
-            out[lane] = x;
-        }
-    }
-}

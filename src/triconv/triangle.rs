@@ -1,10 +1,12 @@
 //! Triangular sums whose factors are all known: products, correlations, and the gradients that are such.
 
 use super::faults::Faults;
+use super::interleave::{deinterleave, interleave};
 use super::kernels::{LEAD, Left, Sums, Weighting, number};
+use super::numbers::block;
 use super::operator::Settings;
 use super::pairing::Pairing;
-use super::sequence::{Change, Right, Sequence, exponent_of, interleave, scale};
+use super::sequence::{Change, Right, Sequence, exponent_of, scale};
 use super::tuning::{Lanes, Size};
 use super::weights::{Binomials, Factorials};
 use crate::Real;
@@ -17,8 +19,8 @@ use ndarray::{ArrayD, ArrayViewMut, Dimension};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Tasks that the outputs of an item are shared by.
-const TASKS: usize = 16;
+/// Tasks that the outputs of an item, or the members of a batch, are shared by.
+pub(super) const TASKS: usize = 16;
 
 /// Which items of two batches are multiplied: output item g takes terms of the pairs `g * summed..(g + 1) * summed`,
 /// where an item number beyond a batch starts again at its first.
@@ -51,12 +53,14 @@ pub(super) struct Triangle<'a, T> {
 }
 
 /// A triangle whose right factors lie as the inner loops read them.
-struct Prepared<'a, 'b, T: Clone> {
-    triangle: &'b Triangle<'a, T>,
+pub(super) struct Prepared<'a, 'b, T: Clone> {
+    pub(super) triangle: &'b Triangle<'a, T>,
     left: Cow<'a, [T]>,
+    /// Left numbers of every item, the last one first, where right ones are walked forward.
+    pub(super) reversed: Option<Vec<T>>,
     left_exponents: Vec<i32>,
     left_items: usize,
-    right: Right<'a, T>,
+    pub(super) right: Right<'a, T>,
     right_items: usize,
     factorials: Option<Factorials>,
     rows: usize,
@@ -137,7 +141,26 @@ impl<'a, T: Real> Triangle<'a, T> {
             factorials = Some(Factorials::new(self.pairing.most(self.left.len, self.right.len)));
         }
         let (rows, left_items) = (size.rows, self.left.items);
-        Ok(Prepared { triangle: self, left, left_exponents, left_items, right, right_items, factorials, rows, lanes })
+        let mut prepared = Prepared {
+            triangle: self,
+            left,
+            reversed: None,
+            left_exponents,
+            left_items,
+            right,
+            right_items,
+            factorials,
+            rows,
+            lanes,
+        };
+        if prepared.is_of_numbers() && self.pairing.place_step() > 0 {
+            let mut reversed = zeros::<T>(prepared.left.len())?;
+            let items =
+                reversed.chunks_exact_mut(self.left.len.max(1)).zip(prepared.left.chunks_exact(self.left.len.max(1)));
+            items.for_each(|(to, from)| to.iter_mut().zip(from.iter().rev()).for_each(|(to, &x)| *to = x));
+            prepared.reversed = Some(reversed);
+        }
+        Ok(prepared)
     }
 }
 
@@ -151,26 +174,38 @@ impl<T: Real> Prepared<'_, '_, T> {
         let matrix = self.rows * self.right.columns;
         let parallel = self.triangle.settings.tuning.parallel(self.triangle.size());
         if self.lanes == Lanes::Batch {
-            let cut = Cut { group: groups, tile: T::LANES, width: outputs * matrix, parallel };
+            let tile = groups.div_ceil(TASKS).next_multiple_of(T::LANES);
+            let cut = Cut { group: groups, tile, width: outputs * matrix, parallel };
             return for_each_tile(out, groups, &cut, &|_, groups, tile| self.batches(groups, tile, faults));
         }
         // Some tasks, of sums of very different lengths, and not so many that each one's scratch counts.
-        let unit = if self.lanes == Lanes::Time { T::LANES } else { 4 };
+        let unit = match self.lanes {
+            Lanes::Time if self.is_of_numbers() => block::<T>(),
+            Lanes::Time => T::LANES,
+            _ => 4,
+        };
         let tile = if parallel { outputs.div_ceil(TASKS).next_multiple_of(unit) } else { outputs };
         let cut = Cut { group: outputs, tile, width: matrix, parallel };
         for_each_tile(out, groups * outputs, &cut, &|group, outputs, tile| match self.lanes {
+            Lanes::Time if self.is_of_numbers() => self.numbers(group, outputs, tile, faults),
             Lanes::Time => self.neighbors(group, outputs, tile, faults),
             _ => self.columns(group, outputs, tile, faults),
         })
     }
 
+    /// Whether there are sequences of numbers, which are computed as [`Prepared::numbers`].
+    fn is_of_numbers(&self) -> bool {
+        let [rows, inner, columns] = [self.rows, self.right.inner, self.right.columns];
+        self.lanes == Lanes::Time && [rows, inner, columns] == [1; 3] && self.triangle.binomials.is_none()
+    }
+
     /// The left and right items of a group.
-    fn items(&self, group: usize) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn items(&self, group: usize) -> impl Iterator<Item = (usize, usize)> {
         let summed = self.triangle.pairs.summed;
         (group * summed..(group + 1) * summed).map(|pair| (pair % self.left_items, pair % self.right_items))
     }
 
-    fn left(&self, item: usize) -> &[T] {
+    pub(super) fn left(&self, item: usize) -> &[T] {
         let cells = self.triangle.left.len * self.triangle.left.matrix();
         &self.left[item * cells..][..cells]
     }
@@ -275,7 +310,10 @@ impl<T: Real> Prepared<'_, '_, T> {
         // Strided memory may be cut elsewhere than tiles are.
         for (cells, first) in cells.chunks_mut(matrix * T::LANES).zip(outputs.step_by(T::LANES)) {
             let (x, lanes) = (self.triangle.range.start + first, cells.len() / matrix);
-            self.sums_of_lanes(group, x, lanes, &mut sums);
+            sums.fill(T::zero());
+            for items in self.items(group) {
+                self.add_terms(items, (x, lanes), &(0..0), &mut sums);
+            }
             for (lane, cells) in cells.chunks_exact_mut(matrix).enumerate() {
                 for (cell, sums) in cells.iter_mut().zip(sums.chunks_exact(T::LANES)) {
                     faults.look(group, x + lane, &sums[lane..=lane]);
@@ -285,39 +323,44 @@ impl<T: Real> Prepared<'_, '_, T> {
         }
     }
 
-    fn sums_of_lanes(&self, group: usize, x: usize, lanes: usize, sums: &mut [T]) {
+    /// Adds the terms of neighbouring outputs x, so many of them, but for those of a range that all of them have.
+    pub(super) fn add_terms(
+        &self,
+        (left_item, right_item): (usize, usize),
+        (x, lanes): (usize, usize),
+        without: &Range<usize>,
+        sums: &mut [T],
+    ) {
         let (triangle, right) = (self.triangle, &self.right);
         let (kind, left_steps) = self.left_steps();
         let (some, all) = triangle.pairing.terms(x, lanes, triangle.left.len, right.len);
-        sums.fill(T::zero());
-        for (left_item, right_item) in self.items(group) {
-            let job = |terms: &Range<usize>| {
-                let place = triangle.pairing.place(x, terms.start, right.len);
-                let job = Sums {
-                    left: &self.left(left_item)[terms.start * left_steps[0]..],
-                    kind,
-                    left_steps,
-                    right: &right.cells[right_item * right.item()..][..right.item()],
-                    right_at: LEAD.wrapping_add_signed(place),
-                    right_step: triangle.pairing.place_step(),
-                    right_steps: right.steps(),
-                    rows: self.rows,
-                    vectors: right.columns,
-                    inner: right.inner,
-                    terms: terms.len(),
-                    weights: triangle.binomials.map(|binomials| binomials.lanes(T::table(), x, terms.start)),
-                };
-                (job, place)
+        let job = |terms: &Range<usize>| {
+            let place = triangle.pairing.place(x, terms.start, right.len);
+            let job = Sums {
+                left: &self.left(left_item)[terms.start * left_steps[0]..],
+                kind,
+                left_steps,
+                right: &right.cells[right_item * right.item()..][..right.item()],
+                right_at: LEAD.wrapping_add_signed(place),
+                right_step: triangle.pairing.place_step(),
+                right_steps: right.steps(),
+                rows: self.rows,
+                vectors: right.columns,
+                inner: right.inner,
+                terms: terms.len(),
+                weights: triangle.binomials.map(|binomials| binomials.lanes(T::table(), x, terms.start)),
             };
-            for edge in [some.start..all.start, all.end..some.end] {
-                if !edge.is_empty() {
-                    let (job, place) = job(&edge);
-                    T::edge(triangle.settings.level, &job, place, right.len, sums);
-                }
+            (job, place)
+        };
+        for edge in [some.start..all.start, all.end..some.end] {
+            if !edge.is_empty() {
+                let (job, place) = job(&edge);
+                T::edge(triangle.settings.level, &job, place, right.len, sums);
             }
-            if !all.is_empty() {
-                T::sums(triangle.settings.level, &job(&all).0, true, sums);
-            }
+        }
+        let parts = if without.is_empty() { [all, 0..0] } else { [all.start..without.start, without.end..all.end] };
+        for terms in parts.iter().filter(|terms| !terms.is_empty()) {
+            T::sums(triangle.settings.level, &job(terms).0, true, sums);
         }
     }
 
@@ -329,7 +372,8 @@ impl<T: Real> Prepared<'_, '_, T> {
         let outputs = triangle.range.len();
         let mut lefts = vec![T::zero(); left.len * left.matrix() * T::LANES];
         let mut rights = vec![T::zero(); right.len * right_matrix * T::LANES];
-        let mut sums = vec![T::zero(); matrix * T::LANES];
+        let mut sums = vec![T::zero(); outputs * matrix * T::LANES];
+        let mut members = sums.clone();
         let mut weights = Vec::with_capacity(triangle.binomials.map_or(0, |_| left.len * T::LANES));
         let left_steps = match triangle.left_transposed {
             false => [left.matrix(), left.columns, 1],
@@ -340,17 +384,21 @@ impl<T: Real> Prepared<'_, '_, T> {
         let cells = tile.accumulators();
         for (cells, first) in cells.chunks_mut(T::LANES * outputs * matrix).zip(groups.clone().step_by(T::LANES)) {
             let last = groups.end.min(first + T::LANES);
-            interleave((first..last).map(|group| self.left(group % self.left_items)), &mut lefts);
+            interleave(
+                triangle.settings.level,
+                (first..last).map(|group| self.left(group % self.left_items)),
+                &mut lefts,
+            );
             let skipped = change.skipped * right_matrix;
             let rest = |group: usize| &triangle.right.item(group % self.right_items)[skipped..];
-            interleave((first..last).map(rest), &mut rights);
+            interleave(triangle.settings.level, (first..last).map(rest), &mut rights);
             if change.divided {
                 for (i, matrix) in rights.chunks_exact_mut(right_matrix * T::LANES).enumerate() {
                     let divisor = number(i + 1);
                     matrix.iter_mut().for_each(|cell| *cell = *cell / divisor);
                 }
             }
-            for output in 0..outputs {
+            for (output, sums) in sums.chunks_exact_mut(matrix * T::LANES).enumerate() {
                 let x = triangle.range.start + output;
                 let (terms, _) = triangle.pairing.terms(x, 1, left.len, right.len);
                 self.weigh(x, (0, 0), terms.clone(), &mut weights);
@@ -374,14 +422,16 @@ impl<T: Real> Prepared<'_, '_, T> {
                             step: T::LANES as isize,
                         }),
                     };
-                    T::sums(triangle.settings.level, &job, false, &mut sums);
+                    T::sums(triangle.settings.level, &job, false, sums);
                 }
-                for (lane, cells) in cells.chunks_exact_mut(outputs * matrix).enumerate() {
-                    for (cell, sums) in cells[output * matrix..][..matrix].iter_mut().zip(sums.chunks_exact(T::LANES)) {
-                        faults.look(first + lane, x, &sums[lane..=lane]);
-                        *cell = *cell + sums[lane];
-                    }
+            }
+            deinterleave(triangle.settings.level, &sums, outputs * matrix, &mut members);
+            let members = members.chunks_exact(outputs * matrix).zip(first..);
+            for (cells, (sums, group)) in cells.chunks_exact_mut(outputs * matrix).zip(members) {
+                for (output, sums) in sums.chunks_exact(matrix).enumerate() {
+                    faults.look(group, triangle.range.start + output, sums);
                 }
+                cells.iter_mut().zip(sums).for_each(|(cell, &sum)| *cell = *cell + sum);
             }
         }
     }
