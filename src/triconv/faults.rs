@@ -19,6 +19,15 @@ impl Faults {
         }
     }
 
+    /// Looks at all matrices of an item, of so many cells each.
+    pub(super) fn look_through<T: Real>(&self, item: usize, cells: &[T], matrix: usize) {
+        if !finite(cells) {
+            for (k, cells) in cells.chunks_exact(matrix).enumerate() {
+                self.look(item, k, cells);
+            }
+        }
+    }
+
     /// Refuses an overflow: what is not finite in an item whose inputs are.
     pub(super) fn check(self, result: &'static str, finite: impl Fn(usize) -> bool) -> Result<()> {
         let mut faults = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);

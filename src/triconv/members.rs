@@ -60,8 +60,8 @@ impl<T: Real> Recurrence<'_, T> {
                     deinterleave(self.level, &space.results, item_cells, &mut cells);
                 }
                 for (item, cells) in members.zip(cells.chunks_exact(item_cells)) {
-                    for (k, cells) in cells.chunks_exact(matrix).enumerate().filter(|_| !finite) {
-                        faults.look(item, k, cells);
+                    if !finite {
+                        faults.look_through(item, cells, matrix);
                     }
                     tile.push_slice(cells);
                 }

@@ -22,15 +22,17 @@
 //! guarded so that no small number is drowned by a large neighbour.
 //!
 //! Lanes run along the columns of a matrix where they fill vectors. Smaller matrices have them run along neighbouring
-//! outputs, whose sums differ by a shift of B alone, or along the members of a batch.
+//! outputs, whose sums differ by a shift of B alone, or along the members of a batch. Numbers, matrices of one row and column,
+//! have a loop of their own, which loads a vector for eight that it multiplies.
 //!
 //! # How it is laid out
 //!
-//! `weights` are the binomial coefficients; `kernels` the inner loops, over a register block of a result; `sequence`
-//! copies right factors to where they are read as vectors; `tuning` has the choices by size. `recurrence` runs a scan,
-//! forward or backward, `relaxed` by halving blocks, which `spectra` multiplies; `triangle` everything whose factors are all known, by the `pairing` of its terms. `scan`,
-//! `scan_adjoint`, `product` and `correlation` are the public face, with what they share in `operator`, `shapes` and
-//! `faults`.
+//! `weights` are the binomial coefficients; `kernels` the inner loops, over a register block of a result, `window` that over
+//! numbers; `sequence` copies right factors to where they are read as vectors, `interleave` batches; `tuning` has the choices
+//! by size. `recurrence` runs a scan, forward or backward, with lanes along `columns`, `neighbors` or `members`, or `relaxed` by
+//! halving blocks, which `spectra` multiplies; `triangle` runs everything whose factors are all known, by the `pairing` of its
+//! terms; `numbers` is what both do with numbers. `scan`, `scan_adjoint`, `product` and `correlation` are the public face, with
+//! what they share in `operator`, `shapes` and `faults`.
 
 mod columns;
 mod correlation;

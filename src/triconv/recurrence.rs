@@ -132,10 +132,14 @@ impl<'a, T: Real> Recurrence<'a, T> {
                 let mut results = vec![T::zero(); item_cells];
                 for item in items {
                     self.run(item, 0..rows, (s, start), &mut results);
-                    for k in 0..len {
-                        let result = &results[place(k) * matrix..][..matrix];
-                        faults.look(item, k, result);
-                        tile.push_slice(result);
+                    if start == Terms::Backwards {
+                        for (k, result) in results.chunks_exact(matrix).rev().enumerate() {
+                            faults.look(item, k, result);
+                            tile.push_slice(result);
+                        }
+                    } else {
+                        faults.look_through(item, &results, matrix);
+                        tile.push_slice(&results);
                     }
                 }
             });
@@ -163,12 +167,18 @@ impl<'a, T: Real> Recurrence<'a, T> {
     fn run(&self, item: usize, rows: Range<usize>, (s, start): (Sequence<'_, T>, Terms), results: &mut [T]) {
         let (own, m) = (s.item(item), self.size.inner);
         let cells = rows.len() * m;
-        for (x, result) in results.chunks_exact_mut(cells).enumerate() {
-            let from = |x: usize| &own[(x * self.size.rows + rows.start) * m..][..cells];
-            match start {
-                Terms::Alone if x > 0 => result.fill(T::zero()),
-                Terms::Alone | Terms::All => result.copy_from_slice(from(x)),
-                Terms::Backwards => result.copy_from_slice(from(self.size.len - x)),
+        let from = |x: usize| &own[(x * self.size.rows + rows.start) * m..][..cells];
+        match start {
+            Terms::Alone => {
+                let (first, others) = results.split_at_mut(cells);
+                first.copy_from_slice(from(0));
+                others.fill(T::zero());
+            }
+            Terms::All | Terms::Backwards => {
+                let place = |x: usize| if start == Terms::All { x } else { self.size.len - x };
+                for (x, result) in results.chunks_exact_mut(cells).enumerate() {
+                    result.copy_from_slice(from(place(x)));
+                }
             }
         }
         match (&self.relaxed, self.right.lanes) {

@@ -6,13 +6,13 @@ use super::method::Method;
 use super::operator::{Settings, finite_pairs, rounded, settings};
 use super::recurrence::{Recurrence, Rule, Terms};
 use super::sequence::Sequence;
-use super::shapes::{Form, check_shared, check_sizes, deliver, split, widened};
+use super::shapes::{Form, check_parts, check_shared, check_sizes, deliver, split, widened};
 use super::tuning::Tuning;
 use super::weights::{Binomials, Weights};
 use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::Result;
-use crate::layout::{check_shape, dense, elements};
+use crate::layout::{dense, elements};
 use crate::simd::Level;
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
@@ -197,7 +197,7 @@ impl<T: Real> Scan<T> {
     ) -> Result<()> {
         let (leading, sizes) = split("a0", a0.shape())?;
         let call = self.call(leading, sizes, b.shape())?;
-        check_shape("a", a.shape(), &self.result(&call))?;
+        self.check_result("a", a.shape(), &call)?;
         if self.is_wide() {
             deliver(&self.forward(a0, b)?, a, Form::Overwrite);
             return Ok(());
@@ -250,7 +250,7 @@ impl<T: Real> Scan<T> {
         a: ArrayViewMut<'_, T, impl Dimension>,
     ) -> Result<()> {
         let call = self.call_of("s", s.shape(), b.shape())?;
-        check_shape("a", a.shape(), &self.result(&call))?;
+        self.check_result("a", a.shape(), &call)?;
         if self.is_wide() {
             deliver(&self.forward_with(s, b)?, a, Form::Overwrite);
             return Ok(());
@@ -340,7 +340,7 @@ impl<T: Real> Scan<T> {
     pub(super) fn call_of(&self, argument: &'static str, found: &[usize], b: &[usize]) -> Result<Call> {
         let (leading, [len, rows, columns]) = split(argument, found)?;
         if len != self.n + 1 {
-            check_shape(argument, found, &[leading, &[self.n + 1, rows, columns]].concat())?;
+            check_parts(argument, found, &[leading, &[self.n + 1, rows, columns]])?;
         }
         self.call(leading, [rows, columns], b)
     }
@@ -353,10 +353,10 @@ impl<T: Real> Scan<T> {
         Ok(Call { leading: leading.to_vec(), p, m, shared })
     }
 
-    /// The shape of the result.
-    pub(super) fn result(&self, call: &Call) -> Vec<usize> {
+    /// Checks an array of the results' shape.
+    pub(super) fn check_result(&self, argument: &'static str, found: &[usize], call: &Call) -> Result<()> {
         let matrix = if self.side == Side::Right { [call.p, call.m] } else { [call.m, call.p] };
-        [&call.leading[..], &[self.n + 1], &matrix].concat()
+        check_parts(argument, found, &[&call.leading, &[self.n + 1], &matrix])
     }
 
     /// The n of the largest binomial coefficient.

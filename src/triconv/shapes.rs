@@ -30,8 +30,16 @@ pub(super) fn check_shared(argument: &'static str, found: &[usize], leading: &[u
     if found.len() == last.len() {
         return check_shape(argument, found, last).map(|()| true);
     }
-    check_shape(argument, found, &[leading, last].concat())?;
+    check_parts(argument, found, &[leading, last])?;
     Ok(false)
+}
+
+/// [`check_shape`] of an expected shape in parts, which small calls need not put together.
+pub(super) fn check_parts(argument: &'static str, found: &[usize], expected: &[&[usize]]) -> Result<()> {
+    if found.iter().eq(expected.iter().copied().flatten()) {
+        return Ok(());
+    }
+    check_shape(argument, found, &expected.concat())
 }
 
 /// The number of cotangents: 1 and no axis for it, or as long as the axis in front of the shape `one`.
