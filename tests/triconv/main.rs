@@ -8,6 +8,7 @@ mod causality;
 mod correlation;
 mod errors;
 mod large;
+mod numbers;
 mod poses;
 mod product;
 mod regressions;
