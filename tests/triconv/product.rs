@@ -77,6 +77,17 @@ fn every_tuning() {
     levels::each(|level| tuned(level, false));
 }
 
+/// So many sequences that a task has several vectors of them, one after another.
+#[test]
+fn many_sequences() {
+    levels::each(|level| {
+        for (correlation, kind) in [false, true].into_iter().flat_map(|c| KINDS.map(|kind| (c, kind))) {
+            let case = ProductCase { correlation, kind, lengths: [3, 4], range: 0..5, ..ProductCase::default() };
+            ProductCase { p: 1, m: 2, q: 1, leading: vec![300], ..case }.check(level);
+        }
+    });
+}
+
 /// All that is promised where arithmetic is fused.
 pub fn same_bits(correlation: bool) {
     fn check<T: Referred>(case: &ProductCase) {

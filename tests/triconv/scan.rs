@@ -109,6 +109,18 @@ fn every_tuning() {
     });
 }
 
+/// So many sequences that a task has several vectors of them, one after another.
+#[test]
+fn many_sequences() {
+    levels::each(|level| {
+        for (at, kind) in KINDS.into_iter().enumerate() {
+            let case = ScanCase { n: 3, p: 1, m: 2, leading: vec![300], kind, shared: at == 1, ..ScanCase::default() };
+            ScanCase { weights: WEIGHTS[at], side: SIDES[at % 2], ..case.clone() }.check(level);
+            ScanCase { sources: true, ..case }.check(level);
+        }
+    });
+}
+
 /// All that is promised where arithmetic is fused.
 #[test]
 fn the_same_bits_for_every_number_of_threads_and_at_both_upper_levels() {
