@@ -61,6 +61,7 @@ KERNELS = {
     ("mipmap", "pack_nonzero"): Kernel(r"vp(cmpeq|test)\w+", types=("u8", "u16", "u32", "u64")),
     # The words of whole rows are transposed.
     ("mipmap", "cut"): Kernel(r"vps[lr]l\w+", types=("u64",)),
+    ("mipmap", "fly"): Kernel("vdiv{p}", types=("f64",)),
     ("mipmap", "max_plane"): Kernel(r"vcmp\w*{p}"),
     ("mipmap", "sum_plane"): Kernel("vadd{p}"),
     ("mipmap", "divide_plane"): Kernel("vdiv{p}"),

@@ -1,7 +1,8 @@
 //! Rays as users see them.
 
 use super::bricks::Cell;
-use super::march::{Grids, March, Step, cast};
+use super::flight;
+use super::march::{Grids, March, Rung, Step};
 use super::occupancy::wide;
 use super::pyramid::Pyramid;
 use super::ray::{Place, Ray, Walk};
@@ -12,6 +13,8 @@ use crate::layout::{check_shape, elements};
 use crate::parallel::{Cut, for_each_tile_of_both};
 use ndarray::{Array1, Array2, ArrayView2};
 use rayon::prelude::*;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Rays that one task casts.
 const RAYS: usize = 256;
@@ -112,24 +115,41 @@ impl Pyramid {
         directions: ArrayView2<'_, T>,
         t_max: f64,
     ) -> Result<Hits> {
-        let rays = self.rays(&origins, &directions, t_max)?;
+        let ray = self.rays(&origins, &directions, t_max)?;
         let count = origins.nrows();
         let (mut cells, mut times) = (Buffer::<i64>::new(elements::<i64>(&[count, 3])?)?, Buffer::<f64>::new(count)?);
         if count == 0 {
             return Ok(Hits { cells: Array2::zeros((0, 3)), t: Array1::zeros(0) });
         }
-        let exponents = self.all_exponents();
-        let grids = Grids { tree: &self.tree, exponents: &exponents };
+        let rungs = self.rungs();
+        let grids = Grids { frame: self.tree[0].frame, rungs: &rungs };
         let parallel = self.tuning.parallel.unwrap_or(count > RAYS);
         let cut = Cut { group: count, tile: RAYS, width: 3, parallel };
         let out = Both { first: Output::fresh(cells.cells()), second: Output::fresh(times.cells()), width: 1 };
+        // The first ray that is refused: rays are made once, and looked at where they are cast.
+        let unsound = AtomicUsize::new(usize::MAX);
         let filled = for_each_tile_of_both(out, count, &cut, &|_, rows, cells, times| {
-            for row in rows {
-                let (cell, t) = cast(grids, rays(row)).unwrap_or(([-1; 3], f64::INFINITY));
+            let rays: Vec<Ray> = rows.clone().map(&ray).collect();
+            let mut found = vec![None; rays.len()];
+            if let Some(at) = rays.iter().position(|ray| !ray.is_sound()) {
+                unsound.fetch_min(rows.start + at, Relaxed);
+            } else if self.tree[0].frame.is_cubic() {
+                flight::cast(self.level, grids, &rays, &mut found);
+            } else {
+                for (&ray, found) in rays.iter().zip(&mut found) {
+                    let mut march = March::new(grids, ray);
+                    *found = march.as_mut().and_then(|march| march.seek().then_some((march.cell, march.t)));
+                }
+            }
+            for hit in found {
+                let (cell, t) = hit.unwrap_or(([-1; 3], f64::INFINITY));
                 cells.push_slice(&cell);
                 times.push_slice(&[t]);
             }
         });
+        if let Some(error) = refused(unsound.into_inner(), &ray, &origins, &directions) {
+            return Err(error);
+        }
         let (cells, t) = crate::buffer::finish_both(cells, times, filled, [&[count, 3], &[count]]);
         Ok(Hits { cells, t })
     }
@@ -162,8 +182,12 @@ impl Pyramid {
         t_max: f64,
     ) -> Result<Intervals> {
         let rays = self.rays(&origins, &directions, t_max)?;
-        let exponents = self.all_exponents();
-        let grids = Grids { tree: &self.tree, exponents: &exponents };
+        let unsound = (0..origins.nrows()).into_par_iter().with_min_len(RAYS).find_first(|&row| !rays(row).is_sound());
+        if let Some(error) = unsound.and_then(|row| refused(row, &rays, &origins, &directions)) {
+            return Err(error);
+        }
+        let rungs = self.rungs();
+        let grids = Grids { frame: self.tree[0].frame, rungs: &rungs };
         let count = origins.nrows();
         let of_task = |task: usize| {
             let (mut intervals, mut ends) = (Vec::new(), Vec::new());
@@ -207,9 +231,13 @@ impl Pyramid {
         Ok(Cells { walk: Walk::new(ray, self.shape()) })
     }
 
-    /// [`Pyramid::exponents`] of all grids and of the one that would be above them.
-    fn all_exponents(&self) -> Vec<[u32; 3]> {
-        (0..=self.tree.len()).map(|s| self.exponents(s)).collect()
+    fn rungs(&self) -> Vec<Rung<'_>> {
+        let mut rungs = Vec::with_capacity(self.tree.len());
+        for (s, bricks) in self.tree.iter().enumerate() {
+            let [_, height, width] = bricks.frame.grid;
+            rungs.push(Rung { words: bricks.words(), log: self.exponents(s + 1), grid: [height, width] });
+        }
+        rungs
     }
 
     /// In cell units.
@@ -219,7 +247,7 @@ impl Pyramid {
         Ray::new(origin, direction.map(|x| x / mapping.voxel), t_max)
     }
 
-    /// The rays of arrays, which are checked.
+    /// The rays of arrays, whose shapes are checked.
     fn rays<'a, T: Real>(
         &'a self,
         origins: &'a ArrayView2<'_, T>,
@@ -229,14 +257,23 @@ impl Pyramid {
         check_shape("origins", origins.shape(), &[origins.nrows(), 3])?;
         check_shape("directions", directions.shape(), origins.shape())?;
         check_t_max(t_max)?;
-        let row = |array: &ArrayView2<'_, T>, row: usize| [0, 1, 2].map(|axis| wide(array[[row, axis]]));
-        let of = move |at: usize| self.ray(row(origins, at), row(directions, at), t_max);
-        let check = |at: usize| check_ray(&of(at), Some(at), (&row(origins, at), &row(directions, at))).err();
-        match (0..origins.nrows()).into_par_iter().with_min_len(RAYS).find_map_first(check) {
-            Some(error) => Err(error),
-            None => Ok(of),
-        }
+        Ok(move |at: usize| self.ray(row(origins, at), row(directions, at), t_max))
     }
+}
+
+fn row<T: Real>(array: &ArrayView2<'_, T>, row: usize) -> [f64; 3] {
+    [0, 1, 2].map(|axis| wide(array[[row, axis]]))
+}
+
+/// Why a ray is refused, if there is one in the row.
+fn refused<T: Real>(
+    at: usize,
+    ray: impl Fn(usize) -> Ray,
+    origins: &ArrayView2<'_, T>,
+    directions: &ArrayView2<'_, T>,
+) -> Option<Error> {
+    let given = (at < origins.nrows()).then(|| (row(origins, at), row(directions, at)));
+    given.and_then(|(origin, direction)| check_ray(&ray(at), Some(at), (&origin, &direction)).err())
 }
 
 fn check_t_max(t_max: f64) -> Result<()> {
@@ -271,8 +308,8 @@ fn stretches(grids: Grids<'_>, ray: Ray, intervals: &mut Vec<Interval>) {
             match march.step() {
                 Step::None => break (ray.t_max, false),
                 Step::Outside => break (march.t, false),
-                Step::Inside if march.is_occupied() => last = inside(march.cell),
-                Step::Inside => break (march.t, true),
+                Step::Inside | Step::Across if march.is_occupied() => last = inside(march.cell),
+                Step::Inside | Step::Across => break (march.t, true),
             }
         };
         intervals.push(Interval { t_in, t_out, first, last });

@@ -27,7 +27,7 @@
 //! `bricks` knows what a word holds. Arrays come in as a `source`, which packs rows of bits in `pack` and `nonzero`; `cut` makes
 //! bricks of rows, and the words of a grid are the source of the grid above it. `occupancy`, `pyramid`, `builder` and `level_view` are
 //! what users see; `query`, `update` and `morphology` are methods of a pyramid. `ray` is the geometry of the walk over cells, `march`
-//! skips what is empty, `cast` has the operators. `saved` is the format of files.
+//! skips what is empty, `flight` takes eight rays at once, `cast` has the operators. `saved` is the format of files.
 //!
 //! Pyramids of numbers are `maxima` and `linear`; `climb` takes planes up and down the levels, and `windows` has the inner
 //! loops.
@@ -39,6 +39,7 @@ mod climb;
 mod cut;
 #[cfg(test)]
 mod dense;
+mod flight;
 mod level_view;
 mod linear;
 mod march;

@@ -5,6 +5,10 @@
 //! crosses that one" is a comparison of two numbers, and what a skipped box would have changed is found without it.
 
 use super::bricks::Cell;
+use std::hint::select_unpredictable;
+
+/// More than the relative errors of a position, `o + t d`, and of the t of a boundary, `(i - o) / d`: two roundings each.
+const DOUBT: f64 = 8.0 * f64::EPSILON;
 
 /// A ray in cell units.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,13 @@ impl Ray {
         Self { origin, direction, t_max, limits }
     }
 
+    /// Whether it has a direction, and all numbers are finite.
+    #[inline(always)]
+    pub fn is_sound(&self) -> bool {
+        let finite = self.origin.iter().chain(&self.direction).fold(true, |finite, x| finite & x.is_finite());
+        finite & (self.direction != [0.0; 3])
+    }
+
     /// When boundary `i` of an axis is crossed, +inf where it never is.
     #[inline(always)]
     pub fn time(&self, axis: usize, i: i64) -> f64 {
@@ -44,7 +55,8 @@ impl Ray {
     #[inline(always)]
     pub fn time_of(&self, axis: usize, boundary: f64) -> f64 {
         let t = (boundary - self.origin[axis]) / self.direction[axis];
-        if t <= self.limits[axis] { t } else { f64::INFINITY }
+        // Not a branch, which would wait for the division.
+        select_unpredictable(t <= self.limits[axis], t, f64::INFINITY)
     }
 
     /// The boundary by which the ray leaves cell `i` of an axis.
@@ -60,6 +72,19 @@ impl Ray {
         t < event.0 || (t == event.0 && axis > event.1)
     }
 
+    /// What [`Ray::after`] most likely is, and whether that is sure.
+    #[inline(always)]
+    fn guess(&self, axis: usize, from: i64, last: i64, event: Event) -> (i64, bool) {
+        let (way, start) = (event.0 * self.direction[axis], self.origin[axis]);
+        let position = start + way;
+        // No cell of a grid is negative, so that rounding towards 0 is as good as down.
+        let guess = position as i64;
+        // Farther from the next boundaries than all roundings of their t and of the position together, it is right.
+        let within = position - guess as f64;
+        let doubt = DOUBT * (1.0 + start.abs() + way.abs());
+        (guess.clamp(from.min(last), from.max(last)), (within > doubt) & (within < 1.0 - doubt))
+    }
+
     /// The cell of an axis that does not take the step of `event`, right after it. It is `from` or beyond, up to `last`.
     #[inline(always)]
     fn after(&self, axis: usize, from: i64, last: i64, event: Event) -> i64 {
@@ -67,10 +92,16 @@ impl Ray {
         if direction == 0.0 || from == last {
             return from;
         }
-        // No cell of a grid is negative, so that rounding towards 0 is as good as down.
-        let guess = (self.origin[axis] + event.0 * direction) as i64;
-        if direction > 0.0 {
-            let mut cell = guess.clamp(from, last);
+        match self.guess(axis, from, last, event) {
+            (cell, true) => cell,
+            (cell, false) => self.corrected(axis, cell, [from, last], event),
+        }
+    }
+
+    /// [`Ray::after`] from any cell that is near.
+    fn corrected(&self, axis: usize, guess: i64, [from, last]: [i64; 2], event: Event) -> i64 {
+        if self.direction[axis] > 0.0 {
+            let mut cell = guess;
             while cell < last && self.crossed(axis, cell + 1, event) {
                 cell += 1;
             }
@@ -79,7 +110,7 @@ impl Ray {
             }
             cell
         } else {
-            let mut cell = guess.clamp(last, from);
+            let mut cell = guess;
             while cell > last && self.crossed(axis, cell, event) {
                 cell -= 1;
             }
@@ -90,11 +121,12 @@ impl Ray {
         }
     }
 
-    /// The first of three crossings.
+    /// The first of three crossings. Nothing branches on which it is: that cannot be predicted.
     #[inline(always)]
-    pub fn first(times: [f64; 3]) -> Event {
-        let (t, axis) = if times[1] <= times[0] { (times[1], 1) } else { (times[0], 0) };
-        if times[2] <= t { (times[2], 2) } else { (t, axis) }
+    pub fn first([x, y, z]: [f64; 3]) -> Event {
+        let later = if y < x { y } else { x };
+        let t = if z < later { z } else { later };
+        (t, select_unpredictable(z <= later, 2, usize::from(y <= x)))
     }
 
     /// The first cell of a grid that the ray visits, and when.
@@ -148,14 +180,20 @@ impl Ray {
         if event.0 == f64::INFINITY {
             return None;
         }
-        let mut next = cell;
+        let (mut next, mut all_sure) = (cell, true);
         for axis in 0..3 {
             let forward = self.direction[axis] > 0.0;
-            next[axis] = match axis == event.1 {
-                true if forward => hi[axis],
-                true => lo[axis] - 1,
-                false => self.after(axis, cell[axis], if forward { hi[axis] - 1 } else { lo[axis] }, event),
-            };
+            let (last, beyond) = if forward { (hi[axis] - 1, hi[axis]) } else { (lo[axis], lo[axis] - 1) };
+            let (guess, sure) = self.guess(axis, cell[axis], last, event);
+            let crossed = axis == event.1;
+            next[axis] = select_unpredictable(crossed, beyond, guess);
+            all_sure &= sure | crossed;
+        }
+        if !all_sure {
+            for axis in (0..3).filter(|&axis| axis != event.1) {
+                let last = if self.direction[axis] > 0.0 { hi[axis] - 1 } else { lo[axis] };
+                next[axis] = self.after(axis, cell[axis], last, event);
+            }
         }
         Some((next, event))
     }

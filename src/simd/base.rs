@@ -6,7 +6,7 @@
 use super::{Ids, Mask, Simd, Vector, ids_in_f64};
 use crate::element::Element;
 use std::mem::MaybeUninit;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 
 /// The token of [`Level::Base`](super::Level::Base): always to be had.
 #[derive(Clone, Copy)]
@@ -86,6 +86,7 @@ macro_rules! vector {
         operator!($name, Add, add);
         operator!($name, Sub, sub);
         operator!($name, Mul, mul);
+        operator!($name, Div, div);
 
         impl Mask for $name {
             #[inline(always)]

@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 use std::sync::OnceLock;
 
 pub mod base;
@@ -152,7 +152,9 @@ pub trait Simd: Copy + Send + Sync {
 ///
 /// Slices shorter than an operation needs are a panic, so every method is safe; the checks vanish where the kernel's
 /// slices have a known length.
-pub trait Vector<T: Element>: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
+pub trait Vector<T: Element>:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
     /// The level's token.
     type Token: Simd;
     /// The result of a comparison, a truth value a lane.
@@ -344,6 +346,7 @@ mod tests {
                 5 => Vector::unzip(a, b).1,
                 6 => Vector::zip(a, b).0,
                 7 => Vector::zip(a, b).1,
+                8 => a / b,
                 _ => s.splat(a.fold()),
             };
             result.store(&mut out);
@@ -394,7 +397,9 @@ mod tests {
                 let upper = sums.split_off(sums.len() / 2);
                 sums.iter_mut().zip(upper).for_each(|(sum, x)| *sum = *sum + x);
             }
-            assert_eq!(lanes(level, &a, &a, &a, 8), vec![sums[0]; T::LANES], "{level}");
+            assert_eq!(lanes(level, &a, &a, &a, 9), vec![sums[0]; T::LANES], "{level}");
+            let quotients: Vec<T> = a.iter().zip(&n).map(|(&a, &n)| a / n).collect();
+            assert_eq!(lanes(level, &a, &n, &a, 8), quotients, "{level}");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 
 /// To the nearest integer, the even one of two, without a floating-point exception.
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -142,7 +142,7 @@ macro_rules! vector {
     ($name:ident: [$t:ty; $lanes:literal], $register:ty, lane mask $int:ty, ids $ids:ty;
      set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
      store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
-     mul: $mul:ident, min: $min:ident, max: $max:ident, and: $and:ident, or: $or:ident,
+     mul: $mul:ident, div: $div:ident, min: $min:ident, max: $max:ident, and: $and:ident, or: $or:ident,
      movemask: $movemask:ident, cmp: $cmp:ident, blend: $blend:ident, fmadd: $fmadd:ident, round: $round:ident,
      to_bits: $to_bits:ident, from_bits: $from_bits:ident, add_bits: $add_bits:ident, shift: $shift:ident by $mantissa:literal,
      reverse: $reverse:ident, fold: $fold:ident, unzip: $unzip:ident, zip: $zip:ident) => {
@@ -205,6 +205,7 @@ macro_rules! vector {
         operator!($name, Add, add, $add);
         operator!($name, Sub, sub, $sub);
         operator!($name, Mul, mul, $mul);
+        operator!($name, Div, div, $div);
 
         impl Mask for $name {
             #[inline(always)]
@@ -369,7 +370,7 @@ vector! {
     V3F32: [f32; 16], __m256, lane mask i32, ids V3Ids32;
     set1: _mm256_set1_ps, load: _mm256_loadu_ps, load_masked: _mm256_maskload_ps, store: _mm256_storeu_ps,
     store_masked: _mm256_maskstore_ps, stream: _mm256_stream_ps, add: _mm256_add_ps, sub: _mm256_sub_ps,
-    mul: _mm256_mul_ps, min: _mm256_min_ps, max: _mm256_max_ps, and: _mm256_and_ps, or: _mm256_or_ps,
+    mul: _mm256_mul_ps, div: _mm256_div_ps, min: _mm256_min_ps, max: _mm256_max_ps, and: _mm256_and_ps, or: _mm256_or_ps,
     movemask: _mm256_movemask_ps, cmp: _mm256_cmp_ps, blend: _mm256_blendv_ps, fmadd: _mm256_fmadd_ps,
     round: _mm256_round_ps, to_bits: _mm256_castps_si256, from_bits: _mm256_castsi256_ps, add_bits: _mm256_add_epi32,
     shift: _mm256_slli_epi32 by 23, reverse: reverse_ps, fold: fold_ps, unzip: unzip_ps,
@@ -379,7 +380,7 @@ vector! {
     V3F64: [f64; 8], __m256d, lane mask i64, ids V3F64;
     set1: _mm256_set1_pd, load: _mm256_loadu_pd, load_masked: _mm256_maskload_pd, store: _mm256_storeu_pd,
     store_masked: _mm256_maskstore_pd, stream: _mm256_stream_pd, add: _mm256_add_pd, sub: _mm256_sub_pd,
-    mul: _mm256_mul_pd, min: _mm256_min_pd, max: _mm256_max_pd, and: _mm256_and_pd, or: _mm256_or_pd,
+    mul: _mm256_mul_pd, div: _mm256_div_pd, min: _mm256_min_pd, max: _mm256_max_pd, and: _mm256_and_pd, or: _mm256_or_pd,
     movemask: _mm256_movemask_pd, cmp: _mm256_cmp_pd, blend: _mm256_blendv_pd, fmadd: _mm256_fmadd_pd,
     round: _mm256_round_pd, to_bits: _mm256_castpd_si256, from_bits: _mm256_castsi256_pd, add_bits: _mm256_add_epi64,
     shift: _mm256_slli_epi64 by 52, reverse: reverse_pd, fold: fold_pd, unzip: unzip_pd,

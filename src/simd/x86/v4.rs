@@ -4,7 +4,7 @@ use super::{LINE, V4, fold_pd, fold_ps, stream_slice};
 use crate::simd::{Ids, Mask, Vector, ids_in_f64};
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 
 /// To the nearest integer, the even one of two, without a floating-point exception.
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -138,7 +138,7 @@ macro_rules! vector {
     ($name:ident: [$t:ty; $lanes:literal], $register:ty, mask $mask:ty, ids $ids:ty;
      set1: $set1:ident, load: $load:ident, load_masked: $load_masked:ident, store: $store:ident,
      store_masked: $store_masked:ident, stream: $stream:ident, add: $add:ident, sub: $sub:ident,
-     mul: $mul:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident,
+     mul: $mul:ident, div: $div:ident, min: $min:ident, max: $max:ident, cmp: $cmp:ident, mov: $mov:ident,
      fmadd: $fmadd:ident, round: $round:ident, scale: $scale:ident, reverse: $reverse:ident,
      low: $low:ident, high: $high:ident, add_half: $add_half:ident, fold: $fold:ident, unzip: $unzip:ident,
      zip: $zip:ident) => {
@@ -158,6 +158,7 @@ macro_rules! vector {
         operator!($name, Add, add, $add);
         operator!($name, Sub, sub, $sub);
         operator!($name, Mul, mul, $mul);
+        operator!($name, Div, div, $div);
 
         impl Mask for $mask {
             #[inline(always)]
@@ -302,7 +303,7 @@ vector! {
     V4F32: [f32; 16], __m512, mask u16, ids V4Ids32;
     set1: _mm512_set1_ps, load: _mm512_loadu_ps, load_masked: _mm512_maskz_loadu_ps, store: _mm512_storeu_ps,
     store_masked: _mm512_mask_storeu_ps, stream: _mm512_stream_ps, add: _mm512_add_ps, sub: _mm512_sub_ps,
-    mul: _mm512_mul_ps, min: _mm512_min_ps, max: _mm512_max_ps, cmp: _mm512_cmp_ps_mask,
+    mul: _mm512_mul_ps, div: _mm512_div_ps, min: _mm512_min_ps, max: _mm512_max_ps, cmp: _mm512_cmp_ps_mask,
     mov: _mm512_mask_mov_ps, fmadd: _mm512_fmadd_ps, round: _mm512_roundscale_ps, scale: _mm512_scalef_ps,
     reverse: reverse_ps, low: _mm512_castps512_ps256, high: _mm512_extractf32x8_ps, add_half: _mm256_add_ps,
     fold: fold_ps, unzip: unzip_ps, zip: zip_ps
@@ -311,7 +312,7 @@ vector! {
     V4F64: [f64; 8], __m512d, mask u8, ids V4F64;
     set1: _mm512_set1_pd, load: _mm512_loadu_pd, load_masked: _mm512_maskz_loadu_pd, store: _mm512_storeu_pd,
     store_masked: _mm512_mask_storeu_pd, stream: _mm512_stream_pd, add: _mm512_add_pd, sub: _mm512_sub_pd,
-    mul: _mm512_mul_pd, min: _mm512_min_pd, max: _mm512_max_pd, cmp: _mm512_cmp_pd_mask,
+    mul: _mm512_mul_pd, div: _mm512_div_pd, min: _mm512_min_pd, max: _mm512_max_pd, cmp: _mm512_cmp_pd_mask,
     mov: _mm512_mask_mov_pd, fmadd: _mm512_fmadd_pd, round: _mm512_roundscale_pd, scale: _mm512_scalef_pd,
     reverse: reverse_pd, low: _mm512_castpd512_pd256, high: _mm512_extractf64x4_pd, add_half: _mm256_add_pd,
     fold: fold_pd, unzip: unzip_pd, zip: zip_pd
