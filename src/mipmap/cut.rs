@@ -223,6 +223,33 @@ pub(super) fn write_box(bricks: &mut Bricks, lo: Cell, source: &impl Source, lev
     }
 }
 
+/// [`write_box`] of the words of the grid below, of a box from `lo` to before `hi`, where there are so few that to pack rows of
+/// them costs more than to look at one after another.
+pub(super) fn write_few(above: &mut Bricks, below: &Bricks, (lo, hi): (Cell, Cell)) {
+    let (frame, words) = (above.frame, below.words());
+    let (first, end) = frame.bricks_of(lo, hi);
+    for brick in (first[0]..end[0]).flat_map(|x| (first[1]..end[1]).map(move |y| [x, y])) {
+        for z in first[2]..end[2] {
+            let brick = [brick[0], brick[1], z];
+            let children = |axis: usize| {
+                let start = brick[axis] << frame.log[axis];
+                lo[axis].max(start)..hi[axis].min(start + (1 << frame.log[axis]))
+            };
+            let mut bits = 0;
+            for x in children(0) {
+                for y in children(1) {
+                    let row = below.frame.index([x, y, 0]);
+                    for z in children(2) {
+                        bits |= u64::from(words[row + z] != 0) << frame.place([x, y, z]).1;
+                    }
+                }
+            }
+            let word = &mut above.words_mut()[frame.index(brick)];
+            *word = *word & !frame.mask(brick, lo, hi) | bits;
+        }
+    }
+}
+
 /// The part of a box that lies in one slab of bricks.
 fn write_slab(
     frame: &Frame,

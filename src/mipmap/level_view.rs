@@ -152,6 +152,21 @@ impl<'a> LevelView<'a> {
         }
     }
 
+    /// Whether the words say so that hold the cells `(x, y, ..)`, and others.
+    fn is_empty_row(&self, x: usize, y: usize) -> bool {
+        let (s, [x, y]) = match self.place {
+            Place::Grid(s) => {
+                let [a, b, _] = self.pyramid.tree[s].frame.log;
+                (s, [x >> a, y >> b])
+            }
+            Place::Halves(s) => (s, [x / 2, y / 2]),
+            Place::Boxes => return false,
+        };
+        let bricks = &self.pyramid.tree[s];
+        let first = bricks.frame.index([x, y, 0]);
+        bricks.words()[first..][..bricks.frame.grid[2]].iter().all(|&word| word == 0)
+    }
+
     /// The number of occupied cells. O(cells / 64).
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -177,14 +192,15 @@ impl<'a> LevelView<'a> {
     pub fn iter_occupied(&self) -> impl Iterator<Item = [usize; 3]> + 'a {
         let level = *self;
         let [x, y, _] = self.shape;
-        (0..x * y).flat_map(move |at| {
+        let rows = (0..x).flat_map(move |x| (0..y).map(move |y| [x, y]));
+        rows.filter(move |&[x, y]| !level.is_empty_row(x, y)).flat_map(move |[x, y]| {
             let mut row = vec![0; level.row_words()];
-            level.row(at / y, at % y, &mut row);
+            level.row(x, y, &mut row);
             row.into_iter().enumerate().flat_map(move |(word, mut bits)| {
                 std::iter::from_fn(move || {
                     let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
                     bits &= bits - 1;
-                    Some([at / y, at % y, 64 * word + bit])
+                    Some([x, y, 64 * word + bit])
                 })
             })
         })

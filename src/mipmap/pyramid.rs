@@ -13,6 +13,9 @@ use bitvec::order::Lsb0;
 use bitvec::slice::BitSlice;
 use ndarray::{ArrayView2, ArrayView3};
 
+/// Words of a changed box above level 0 that are looked at one after another. An estimate.
+const FEW_WORDS: usize = 1 << 12;
+
 /// Where a grid lies: cell `i` of an axis is from `origin + i * voxel` to before `origin + (i + 1) * voxel`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mapping {
@@ -183,7 +186,11 @@ impl Pyramid {
             let (below, above) = self.tree.split_at_mut(s);
             let below = &below[s - 1];
             (lo, hi) = below.frame.bricks_of(lo, hi);
-            cut::write_box(&mut above[0], lo, &cut::words_of_box(below, lo, hi), self.level, self.tuning);
+            if (0..3).map(|axis| hi[axis] - lo[axis]).product::<usize>() <= FEW_WORDS {
+                cut::write_few(&mut above[0], below, (lo, hi));
+            } else {
+                cut::write_box(&mut above[0], lo, &cut::words_of_box(below, lo, hi), self.level, self.tuning);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::common::problems::check_random;
 use crate::common::random::Random;
 use crate::common::strides::Strides;
 use crate::common::threads;
-use ndarray::{Array2, Array3, Zip, array};
+use ndarray::{Array2, Array3, Zip, array, s};
 use proptest::prelude::*;
 use proptest::sample::select;
 use pullback::Error;
@@ -257,4 +257,32 @@ fn shapes_that_are_refused() {
         let made = Pyramid::empty([4; 3]).unwrap().with_mapping([0.0; 3], voxel);
         assert!(matches!(made.err(), Some(Error::Parameter { argument: "voxel", .. })), "{voxel}");
     }
+}
+
+/// So many words that levels above a changed box are packed by rows, and so few that they are looked at one after another.
+#[test]
+fn large_and_small_boxes_are_those_of_a_new_build() {
+    levels::each(|level| {
+        let mut random = Random::new(8);
+        let mut density = Array3::from_shape_simple_fn([150, 130, 140], || random.normal());
+        let new = |density: &Array3<f64>| Pyramid::empty(density.dim().into()).unwrap().with_level(level).unwrap();
+        let built = |density: &Array3<f64>| {
+            let mut pyramid = new(density);
+            pyramid.update([0; 3], density.view(), 1.5).unwrap();
+            pyramid
+        };
+        let mut pyramid = built(&density);
+        for (lo, hi) in [([3, 5, 7], [140, 125, 133]), ([0, 0, 64], [90, 130, 140]), ([17, 20, 21], [60, 50, 40])] {
+            let mut part = density.slice_mut(s![lo[0]..hi[0], lo[1]..hi[1], lo[2]..hi[2]]);
+            part.map_inplace(|x| *x = if random.below(300) == 0 { 2.0 } else { -1.0 });
+            pyramid.update(lo, part.view(), 1.5).unwrap();
+            assert_eq!(pyramid, built(&density), "{lo:?}");
+            let part = density.slice(s![lo[0]..hi[0], lo[1]..hi[1], lo[2]..hi[2]]);
+            let mut of_threshold = Pyramid::from_threshold(density.view(), 1.5).unwrap();
+            assert_eq!(of_threshold, pyramid);
+            of_threshold.set_box(lo, hi, false).unwrap();
+            of_threshold.update_nonzero(lo, part.mapv(|x| u8::from(x > 1.5)).view()).unwrap();
+            assert_eq!(of_threshold, pyramid);
+        }
+    });
 }
