@@ -11,6 +11,8 @@
 //! LIMIT job=... ours_ms=... limit_ms=... ratio=... spread=...
 //! PEER job=... peer=... ours_ms=... peer_ms=... speedup=... spread=...
 //! ```
+//!
+//! All of it goes to `target/limits.json` too, and the ratios to the limit into a chart, `target/limits.svg`.
 
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
@@ -26,8 +28,10 @@ mod kdtree_more;
 mod measure;
 mod memory;
 mod mipmap;
+mod mipmap_rows;
 #[path = "../random.rs"]
 mod random;
+mod report;
 mod triconv;
 
 use measure::Suite;
@@ -37,12 +41,8 @@ fn main() {
     let quick = arguments.iter().any(|word| word == "--quick");
     let words = arguments.into_iter().filter(|word| !word.starts_with("--")).collect();
     let suite = Suite::new(words, quick);
-    println!(
-        "level {}, {} threads, at least {} rounds",
-        pullback::Level::current().expect("PULLBACK_SIMD"),
-        rayon::current_num_threads(),
-        suite.rounds()
-    );
+    let (level, threads) = (pullback::Level::current().expect("PULLBACK_SIMD"), rayon::current_num_threads());
+    println!("level {level}, {threads} threads, at least {} rounds", suite.rounds());
     memory::report(&suite);
     gather::report(&suite);
     gather_reduce::report(&suite);
@@ -54,4 +54,8 @@ fn main() {
     gaussian::report(&suite);
     mipmap::report(&suite);
     triconv::report(&suite);
+    match report::write(&suite, &level.to_string(), threads) {
+        Ok(files) => println!("\n{} and {} are written", files[0].display(), files[1].display()),
+        Err(error) => eprintln!("\nthe report cannot be written: {error}"),
+    }
 }

@@ -1,17 +1,52 @@
 //! Rounds of limit, ours and peers, and the table they make.
 
 pub use crate::random::Random;
+use serde::Serialize;
+use std::cell::RefCell;
 use std::time::Instant;
 
 /// What a whole run has in common: which jobs, and how small.
 pub struct Suite {
     words: Vec<String>,
     quick: bool,
+    /// What has been measured.
+    pub rows: RefCell<Vec<Row>>,
+    pub figures: RefCell<Vec<Figure>>,
+}
+
+/// What a job came to: milliseconds, and ratios within a round.
+#[derive(Serialize)]
+pub struct Row {
+    pub job: String,
+    pub ours_ms: f64,
+    pub limit_ms: f64,
+    /// Of ours to the limit: the median, and from the lowest to the highest.
+    pub ratio: f64,
+    pub spread: [f64; 2],
+    pub peers: Vec<Peer>,
+}
+
+/// One other contestant of a job.
+#[derive(Serialize)]
+pub struct Peer {
+    pub name: String,
+    pub ms: f64,
+    /// Its time over ours.
+    pub speedup: f64,
+    pub spread: [f64; 2],
+}
+
+/// A measurement without a limit.
+#[derive(Serialize)]
+pub struct Figure {
+    pub job: String,
+    pub unit: &'static str,
+    pub value: f64,
 }
 
 impl Suite {
     pub fn new(words: Vec<String>, quick: bool) -> Self {
-        Self { words, quick }
+        Self { words, quick, rows: RefCell::default(), figures: RefCell::default() }
     }
 
     pub fn rounds(&self) -> usize {
@@ -30,6 +65,11 @@ impl Suite {
     /// Whether the user named this word: what takes minutes runs only then.
     pub fn names(&self, word: &str) -> bool {
         self.words.iter().any(|own| own.contains(word))
+    }
+
+    /// Keeps a measurement without a limit for the report.
+    pub fn figure(&self, job: impl Into<String>, unit: &'static str, value: f64) {
+        self.figures.borrow_mut().push(Figure { job: job.into(), unit, value });
     }
 
     /// A size for this run: the real one, or one that is done in a moment.
@@ -90,6 +130,7 @@ pub fn job<'a>(suite: &Suite, name: &str, limit: Limit<'a>, ours: Entry<'a>, pee
     let (x, low, high) = ratio(&times[1], &times[0]);
     println!("\n{job:55} {ours_ms:9.3} ms  limit {limit_ms:20.3} ms  {x:6.2} x the limit");
     println!("LIMIT job={job} ours_ms={ours_ms:.4} limit_ms={limit_ms:.4} ratio={x:.3} spread={low:.3}..{high:.3}");
+    let mut row = Row { job: job.clone(), ours_ms, limit_ms, ratio: x, spread: [low, high], peers: vec![] };
     for (peer, (peer_times, peer_ms)) in entries[2..].iter().zip(times[2..].iter().zip(&medians[2..])) {
         let (x, low, high) = ratio(peer_times, &times[1]);
         let peer = peer.name;
@@ -97,5 +138,8 @@ pub fn job<'a>(suite: &Suite, name: &str, limit: Limit<'a>, ours: Entry<'a>, pee
         println!(
             "PEER job={job} peer={peer} ours_ms={ours_ms:.4} peer_ms={peer_ms:.4} speedup={x:.3} spread={low:.3}..{high:.3}"
         );
+        let (name, ms, spread) = (peer.to_string(), *peer_ms, [low, high]);
+        row.peers.push(Peer { name, ms, speedup: x, spread });
     }
+    suite.rows.borrow_mut().push(row);
 }

@@ -196,5 +196,6 @@ pub fn report(suite: &Suite) {
             rate(best)
         );
         println!("MEMORY job={name} ms={median:.4} gb_per_s={:.2}", rate(median));
+        suite.figure(format!("memory/{name}"), "gigabytes a second", rate(median));
     }
 }

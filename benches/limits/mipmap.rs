@@ -3,11 +3,14 @@
 
 use crate::measure::{Random, Suite, entry, job, rounds, summary};
 use crate::memory::Memory;
+use crate::mipmap_rows::RowBits;
 use pullback::bitvec::vec::BitVec;
 use pullback::mipmap::{MaxPyramid, Pyramid, PyramidBuilder};
 use pullback::ndarray::{Array2, Array3, s};
+use rayon::prelude::*;
 use std::f64::consts::TAU;
 use std::hint::black_box;
+use std::path::Path;
 
 pub fn report(suite: &Suite) {
     builds(suite);
@@ -88,8 +91,10 @@ fn builds(suite: &Suite) {
             let rows: BitVec<u64> = pyramid.level(0).expect("level 0").rows().expect("rows");
             let again = || drop(black_box(Pyramid::from_bits(&rows, shape).expect("a grid")));
             let ours = || pyramid.update_bits([0; 3], &rows, shape).expect("a grid");
+            let row_bits = || drop(black_box(RowBits::new(rows.as_raw_slice(), shape)));
+            let peers = vec![entry("new", again), entry("row-bits", row_bits)];
             // Rows are read and words are written.
-            job(suite, &names[4], memory.limit_read(voxels / 4), entry("into", ours), vec![entry("new", again)]);
+            job(suite, &names[4], memory.limit_read(voxels / 4), entry("into", ours), peers);
         }
     }
 }
@@ -112,6 +117,8 @@ fn updates(suite: &Suite) {
     let across = times([n / 4 + 3; 3], &mut pyramid);
     println!("\n{name:55} {aligned:9.2} us, across bricks {across:.2} us");
     println!("TIME job={name} aligned_us={aligned:.3} across_us={across:.3}");
+    suite.figure(name, "microseconds", aligned);
+    suite.figure(format!("{name}/across"), "microseconds", across);
 }
 
 fn numbers(suite: &Suite) {
@@ -177,14 +184,19 @@ fn shell(n: usize) -> Pyramid {
 fn rays(suite: &Suite) {
     let n = side(suite);
     let pixels = if suite.quick() { 32 } else { 1000 };
-    for label in ["sparse", "shell"] {
+    for label in ["sparse", "shell", "scan"] {
         let name = format!("mipmap/rays-{label}/{n}");
         if !suite.wants(&name) {
             continue;
         }
         let pyramid = match label {
-            "sparse" => Pyramid::from_threshold(scene([n; 3], 0.01).view(), 0.0).expect("a grid"),
-            _ => shell(n),
+            "sparse" => Some(Pyramid::from_threshold(scene([n; 3], 0.01).view(), 0.0).expect("a grid")),
+            "shell" => Some(shell(n)),
+            _ => scan(n),
+        };
+        let Some(pyramid) = pyramid else {
+            println!("\n{name:55} no scan: PULLBACK_DATA does not name a directory with autzen-thin.las");
+            continue;
         };
         let ground = Pyramid::build_to(pyramid.clone().into_occupancy(), 1).expect("a grid");
         let (origins, directions) = camera(n, pixels);
@@ -192,13 +204,57 @@ fn rays(suite: &Suite) {
             let hits = pyramid.raycast(origins.view(), directions.view(), f64::INFINITY).expect("rays");
             drop(black_box(hits));
         };
-        let mut entries = [entry("levels", || cast(&pyramid)), entry("bricks", || cast(&ground))];
-        let rate = |times: &[f64]| (pixels * pixels) as f64 / 1e3 / summary(times.to_vec()).0;
+        let bits: BitVec<u64> = pyramid.level(0).expect("level 0").rows().expect("rows");
+        let rows = RowBits::new(bits.as_raw_slice(), [n; 3]);
+        let level = pyramid.level(0).expect("level 0");
+        // Every cell of every hundredth ray, one ray after another: how many hit something.
+        let walk = |is_occupied: &(dyn Fn([usize; 3]) -> bool + Sync)| -> usize {
+            let first = |ray: usize| {
+                let row = |array: &Array2<f64>| [0, 1, 2].map(|axis| array[[ray, axis]]);
+                let mut cells = pyramid.cells(row(&origins), row(&directions), f64::INFINITY).expect("a ray");
+                usize::from(cells.any(|visit| is_occupied(visit.cell)))
+            };
+            (0..origins.nrows() / 100).into_par_iter().map(|ray| first(100 * ray)).sum()
+        };
+        let (in_bricks, in_rows) = (|| walk(&|cell| level.get(cell).expect("a cell")), || walk(&|cell| rows.get(cell)));
+        let hits = in_bricks();
+        let mut entries = [
+            entry("levels", || cast(&pyramid)),
+            entry("bricks", || cast(&ground)),
+            entry("walk in bricks", || assert_eq!(in_bricks(), hits)),
+            entry("walk in rows", || assert_eq!(in_rows(), hits)),
+        ];
         let times = rounds(suite, &mut entries);
-        let (ours, bricks) = (rate(&times[0]), rate(&times[1]));
+        let rate = |at: usize, rays: usize| rays as f64 / 1e3 / summary(times[at].clone()).0;
+        let (ours, bricks) = (rate(0, pixels * pixels), rate(1, pixels * pixels));
+        let [in_bricks, in_rows] = [2, 3].map(|at| rate(at, pixels * pixels / 100));
         println!("\n{name:55} {ours:9.2} million rays a second, {bricks:.2} without levels above bricks");
-        println!("RATE job={name} million_a_second={ours:.3} bricks={bricks:.3}");
+        println!("{:55} cell by cell {in_bricks:.3} in bricks, {in_rows:.3} in rows of bits", "");
+        println!(
+            "RATE job={name} million_a_second={ours:.3} bricks={bricks:.3} walk={in_bricks:.3} walk_in_rows={in_rows:.3}"
+        );
+        for (job, rate) in [("", ours), ("/bricks", bricks), ("/walk", in_bricks), ("/walk-in-rows", in_rows)] {
+            suite.figure(format!("{name}{job}"), "million rays a second", rate);
+        }
     }
+}
+
+/// A scan of a town from above, the longest side of which is `n` cells.
+fn scan(n: usize) -> Option<Pyramid> {
+    let file = Path::new(&std::env::var_os("PULLBACK_DATA")?).join("autzen-thin.las");
+    let mut reader = las::Reader::from_path(file).ok()?;
+    let mut data = las::PointDataBuilder::new().for_header(reader.header()).build();
+    reader.fill_points(reader.header().number_of_points(), &mut data).ok()?;
+    let points: Vec<[f64; 3]> = data.x().zip(data.y()).zip(data.z()).map(|((x, y), z)| [x, y, z]).collect();
+    let (mut lo, mut hi) = ([f64::MAX; 3], [f64::MIN; 3]);
+    for point in &points {
+        for axis in 0..3 {
+            (lo[axis], hi[axis]) = (lo[axis].min(point[axis]), hi[axis].max(point[axis]));
+        }
+    }
+    let longest = (0..3).map(|axis| hi[axis] - lo[axis]).fold(0.0, f64::max);
+    let cells = Array2::from(points);
+    Some(Pyramid::from_points(cells.view(), lo, longest / (n as f64 - 0.5), [n; 3]).ok()?.0)
 }
 
 /// A grid of a gigabyte of bits, from slabs that are made one at a time. Only where it is named: it takes a while.
@@ -222,4 +278,5 @@ fn slabs(suite: &Suite) {
     assert_eq!(count, (n * (n + 1) / 2) as u64);
     println!("\n{name:55} {seconds:9.2} s for {n}^3 from planes, {gigabytes:.2} GiB, {count} occupied");
     println!("TIME job={name} seconds={seconds:.3} gib={gigabytes:.3}");
+    suite.figure(name, "seconds", seconds);
 }
