@@ -8,7 +8,7 @@ use crate::common::random::Random;
 use crate::common::strides::Strides;
 use crate::common::threads;
 use crate::common::values::Value;
-use ndarray::{Array2, array};
+use ndarray::{Array2, Array3, array};
 use proptest::prelude::*;
 use proptest::sample::select;
 use pullback::Error;
@@ -113,6 +113,35 @@ fn towards_every_corner() {
     }
     check::<f32>();
     check::<f64>();
+}
+
+/// Boxes of 16 x 16 x 16 with some cells and empty ones in turn: rays leave an empty one that is neither where they start nor where
+/// they end.
+#[test]
+fn hits_behind_empty_boxes() {
+    fn check<T: Value>(seed: u64) {
+        let mut random = Random::new(seed);
+        let shape = [150, 40, 70];
+        let grid = Array3::from_shape_fn(shape, |(x, y, z)| {
+            (x / 16 + y / 16 + z / 16) % 2 == seed as usize % 2 && random.below(250) == 0
+        });
+        let mut each = |of: &mut dyn FnMut(&mut Random, usize) -> f64| {
+            Array2::from_shape_fn([2000, 3], |(_, axis)| T::from_f64(of(&mut random, axis)).unwrap())
+        };
+        let origins = each(&mut |random, axis| (1.4 * random.uniform() - 0.2) * shape[axis] as f64);
+        let directions = each(&mut |random, _| random.normal());
+        let occupancy = Occupancy::from_nonzero(grid.view()).unwrap();
+        for levels in [1, 3, 5, full_levels(shape)] {
+            let pyramid = Pyramid::build_to(occupancy.clone(), levels).unwrap();
+            for t_max in [f64::INFINITY, 30.0] {
+                check_rays(&pyramid, &grid, &origins, &directions, Strides::default(), t_max);
+            }
+        }
+    }
+    for seed in 0..4 {
+        check::<f32>(seed);
+        check::<f64>(seed);
+    }
 }
 
 #[test]
