@@ -131,6 +131,16 @@ pub(super) fn run(low: u32, high: u32) -> u64 {
     if low >= high { 0 } else { (!0 >> (64 - (high - low))) << low }
 }
 
+/// The bits of a word that are set, the lowest first.
+#[inline(always)]
+pub(super) fn set_bits(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
 /// A brick of 4 x 4 x 4 at the level above: a bit of [`HALVES`] is set where one of its 2 x 2 x 2 is.
 #[inline(always)]
 pub(super) fn halved(word: u64) -> u64 {

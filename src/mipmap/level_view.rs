@@ -1,6 +1,6 @@
 //! A level, to look at: most of it is read as rows of bits.
 
-use super::bricks::{Cell, halved};
+use super::bricks::{Cell, halved, set_bits};
 use super::pyramid::{Pyramid, level_shape};
 use crate::error::{Error, Result};
 use crate::layout::elements;
@@ -196,33 +196,32 @@ impl<'a> LevelView<'a> {
         rows.filter(move |&[x, y]| !level.is_empty_row(x, y)).flat_map(move |[x, y]| {
             let mut row = vec![0; level.row_words()];
             level.row(x, y, &mut row);
-            row.into_iter().enumerate().flat_map(move |(word, mut bits)| {
-                std::iter::from_fn(move || {
-                    let bit = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
-                    bits &= bits - 1;
-                    Some([x, y, 64 * word + bit])
-                })
-            })
+            let words = row.into_iter().enumerate();
+            words.flat_map(move |(at, word)| set_bits(word).map(move |bit| [x, y, 64 * at + bit as usize]))
         })
     }
 
     /// The smallest box that holds all occupied cells, from its first cell to behind its last one; none where nothing is occupied.
-    /// O(X Y Z / 64) of level 0.
+    /// O(X Y Z / 64) of level 0; where there are levels above it, O(X Y Z / 4096) and the occupied words.
     #[must_use]
     pub fn bounds(&self) -> Option<([usize; 3], [usize; 3])> {
-        let bricks = &self.pyramid.tree[0];
-        let (frame, plane) = (bricks.frame, bricks.frame.grid[1] * bricks.frame.grid[2]);
-        let of_slab = |(slab, words): (usize, &[u64])| {
-            let mut bounds: Option<(Cell, Cell)> = None;
-            for (at, &word) in words.iter().enumerate() {
-                if word != 0 {
-                    let brick = [slab, at / frame.grid[2], at % frame.grid[2]];
-                    bounds = hull(bounds, Some(word_bounds(&frame, brick, word)));
-                }
-            }
-            bounds
+        let tree = &self.pyramid.tree;
+        let (ground, parts) = (&tree[0], tree.get(1).unwrap_or(&tree[0]));
+        let [_, height, width] = parts.frame.grid;
+        let of_word = |part: Cell, word: u64| match tree.len() {
+            1 => Some(word_bounds(&ground.frame, part, word)),
+            // A bit a word of level 0.
+            _ => set_bits(word).fold(None, |bounds, bit| {
+                let brick = parts.frame.cell(part, bit);
+                hull(bounds, Some(word_bounds(&ground.frame, brick, ground.words()[ground.frame.index(brick)])))
+            }),
         };
-        let (lo, hi) = bricks.words().par_chunks(plane).enumerate().map(of_slab).reduce(|| None, hull)?;
+        let of_slab = |(slab, words): (usize, &[u64])| {
+            let occupied = words.iter().enumerate().filter(|(_, word)| **word != 0);
+            occupied.fold(None, |bounds, (at, &word)| hull(bounds, of_word([slab, at / width, at % width], word)))
+        };
+        let slabs = parts.words().par_chunks(height * width).enumerate();
+        let (lo, hi) = slabs.map(of_slab).reduce(|| None, hull)?;
         Some((lo.map(|i| i >> self.k), hi.map(|i| ((i - 1) >> self.k) + 1)))
     }
 
@@ -302,10 +301,8 @@ pub(super) fn check_cell(cell: Cell, shape: Cell) -> Result<()> {
 /// The bounds of the cells of a word that is not 0.
 fn word_bounds(frame: &super::bricks::Frame, brick: Cell, word: u64) -> (Cell, Cell) {
     let (mut low, mut high) = ([usize::MAX; 3], [0; 3]);
-    let mut bits = word;
-    while bits != 0 {
-        let cell = frame.cell(brick, bits.trailing_zeros());
-        bits &= bits - 1;
+    for bit in set_bits(word) {
+        let cell = frame.cell(brick, bit);
         for axis in 0..3 {
             low[axis] = low[axis].min(cell[axis]);
             high[axis] = high[axis].max(cell[axis] + 1);

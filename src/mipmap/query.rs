@@ -1,6 +1,6 @@
 //! Boxes, looked up through the tree: what is empty, or known, above is not looked at below.
 
-use super::bricks::{Cell, Frame};
+use super::bricks::{Cell, Frame, set_bits};
 use super::pyramid::Pyramid;
 use crate::error::{Error, Result};
 
@@ -138,12 +138,6 @@ impl Pyramid {
 }
 
 /// Runs `f` on the cells of a brick whose bits are set, as long as it says so. Returns whether it stopped.
-fn each_bit(frame: &Frame, brick: Cell, mut bits: u64, mut f: impl FnMut(Cell) -> bool) -> bool {
-    while bits != 0 {
-        if !f(frame.cell(brick, bits.trailing_zeros())) {
-            return true;
-        }
-        bits &= bits - 1;
-    }
-    false
+fn each_bit(frame: &Frame, brick: Cell, bits: u64, mut f: impl FnMut(Cell) -> bool) -> bool {
+    set_bits(bits).any(|bit| !f(frame.cell(brick, bit)))
 }
