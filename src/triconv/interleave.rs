@@ -36,7 +36,8 @@ pub(super) fn lanes_of_items<T: Element, S: Simd>(s: S, items: &[&[T]; MOST_LANE
     }
     if whole < len {
         for i in 0..T::LANES {
-            square[i] = s.load_head(items[i].get(whole..len).unwrap_or(&[]));
+            // Emulators read where no lane is asked for, too.
+            square[i] = if items[i].is_empty() { s.splat(T::zero()) } else { s.load_head(&items[i][whole..len]) };
         }
         transpose::<T, S>(s, &mut square);
         for (row, out) in square.iter().zip(out[whole * T::LANES..].chunks_exact_mut(T::LANES)) {
