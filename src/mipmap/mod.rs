@@ -18,6 +18,11 @@
 //! 1 is the eight 2 x 2 x 2 blocks of each word, and is not stored. Levels above the finest one thus cost a 63rd of a bit a voxel, a
 //! word read answers for three levels, and what is not occupied above is never read below.
 //!
+//! The other layout is a row of bits for every row of cells, at every level. To make all levels of a grid of 512^3 from packed rows
+//! takes it 1.2 to 1.7 times as long, though bricks have to be cut from such rows first: levels in between are not stored here. A
+//! walk from cell to cell costs the same in both; but a word of a row says nothing of what lies beside the row. Both are in
+//! `cargo bench --bench limits -- mipmap/build-rows mipmap/rays`. Rows are what is exchanged.
+//!
 //! Where an axis is shorter than 4 such bricks would be mostly empty. There a word has other exponents, 1 x 8 x 8 for a map or 64
 //! voxels of a line: those that need the fewest words. The tree stays what it is; levels that fall between its grids are looked up
 //! as boxes.
