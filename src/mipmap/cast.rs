@@ -85,9 +85,10 @@ impl Pyramid {
     /// starts in the cell `floor(o)`, which counts even if the ray has no length; boundary `i` of an axis is crossed at
     /// `t(i) = (i - o) / d`, if that is finite and less than `t_max`, or `t_max` itself where `d > 0`; of two at the same t that of the
     /// higher axis is crossed first; an axis with `d = 0` crosses none. There is no tolerance: what is hit is what this walk visits,
-    /// cell by cell, though empty cells are not looked at.
+    /// cell by cell, though most empty cells are not looked at.
     ///
-    /// O(log n) for an empty grid; with something in it, about the number of words that the ray passes.
+    /// O(log n) for an empty grid; with something in it, about the number of empty boxes that the ray passes, and of cells in those
+    /// boxes of 16 x 16 x 16 (of other shapes where an axis is short) that are not empty.
     ///
     /// # Errors
     ///

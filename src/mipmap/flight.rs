@@ -4,7 +4,7 @@
 //! other at every cell. In lanes all axes are computed, and what is right selected; only what is rare is done one ray after
 //! another: what a ray hits, how it ends, and boxes that may be skipped.
 
-use super::bricks::Cell;
+use super::bricks::{Cell, set_bits};
 use super::march::{Grids, March, Rung, Skip, skip};
 use super::ray::{Place, Ray};
 use crate::simd::{Level, Mask, Simd, Vector, at};
@@ -37,9 +37,9 @@ pub struct Flight {
     /// The word of the cell and its bit.
     word: [u64; LANES],
     bit: [u64; LANES],
-    /// The cell as integers, and what is above 15 if the last step was into another box of 16 x 16 x 16.
+    /// The cell as integers, and what is not 0 if the last step was into another box of 16 x 16 x 16.
     whole: Axes<u64>,
-    changed: [u64; LANES],
+    across: [u64; LANES],
     /// A bit a lane: whether a ray is in it.
     live: u32,
     /// Words of the grid on the last two axes, and those of the grid above.
@@ -128,6 +128,12 @@ fn index([x, y, z]: [u64; 3], grid: [u64; 2]) -> u64 {
     x.wrapping_mul(grid[0]).wrapping_add(y).wrapping_mul(grid[1]).wrapping_add(z)
 }
 
+/// The word of a cell and its bit.
+#[inline(always)]
+fn located([x, y, z]: [u64; 3], grid: [u64; 2]) -> (u64, u64) {
+    (index([x >> 2, y >> 2, z >> 2], grid), (x & 3) << 4 | (y & 3) << 2 | (z & 3))
+}
+
 impl Flight {
     fn new(grids: Grids<'_>) -> Self {
         let grid_of = |rung: &Rung<'_>| rung.grid.map(|n| n as u64);
@@ -148,7 +154,7 @@ impl Flight {
             word: [0; LANES],
             bit: [0; LANES],
             whole: [[0; LANES]; 3],
-            changed: [0; LANES],
+            across: [0; LANES],
         }
     }
 
@@ -157,19 +163,18 @@ impl Flight {
     fn look(&mut self, cell: &Axes<f64>) {
         // Copies, so that it is plain that nothing written here is read here.
         let (grid, before) = (self.grid, self.whole);
-        let (mut word, mut bit, mut whole, mut changed) = ([0; LANES], [0; LANES], [[0; LANES]; 3], [0; LANES]);
+        let (mut word, mut bit, mut whole, mut across) = ([0; LANES], [0; LANES], [[0; LANES]; 3], [0; LANES]);
         for lane in 0..LANES {
             let x = cell[0][lane].to_bits() & INTEGER;
             let y = cell[1][lane].to_bits() & INTEGER;
             let z = cell[2][lane].to_bits() & INTEGER;
-            word[lane] = index([x >> 2, y >> 2, z >> 2], grid);
-            bit[lane] = (x & 3) << 4 | (y & 3) << 2 | (z & 3);
-            changed[lane] = (x ^ before[0][lane]) | (y ^ before[1][lane]) | (z ^ before[2][lane]);
+            (word[lane], bit[lane]) = located([x, y, z], grid);
+            across[lane] = ((x ^ before[0][lane]) | (y ^ before[1][lane]) | (z ^ before[2][lane])) >> 4;
             whole[0][lane] = x;
             whole[1][lane] = y;
             whole[2][lane] = z;
         }
-        (self.word, self.bit, self.whole, self.changed) = (word, bit, whole, changed);
+        (self.word, self.bit, self.whole, self.across) = (word, bit, whole, across);
     }
 
     /// Whether a ray is over an occupied cell, or in another box, which is empty.
@@ -181,11 +186,10 @@ impl Flight {
                 return true;
             }
         }
-        let changed = self.changed.iter().fold(0, |all, changed| all | changed);
-        if changed > 15 && !boxes.is_empty() {
+        if !boxes.is_empty() && self.across.iter().fold(0, |any, across| any | across) != 0 {
             for lane in 0..LANES {
                 let [x, y, z] = [self.whole[0][lane], self.whole[1][lane], self.whole[2][lane]];
-                if self.changed[lane] > 15 && boxes[index([x >> 4, y >> 4, z >> 4], self.above) as usize] == 0 {
+                if self.across[lane] != 0 && boxes[index([x >> 4, y >> 4, z >> 4], self.above) as usize] == 0 {
                     return true;
                 }
             }
@@ -212,9 +216,7 @@ impl Flight {
         }
         self.end[lane] = end;
         self.t[lane] = t;
-        let [x, y, z] = cell.map(|i| i as u64);
-        self.word[lane] = index([x >> 2, y >> 2, z >> 2], self.grid);
-        self.bit[lane] = (x & 3) << 4 | (y & 3) << 2 | (z & 3);
+        (self.word[lane], self.bit[lane]) = located(cell.map(|i| i as u64), self.grid);
         self.live |= 1 << lane;
     }
 
@@ -284,7 +286,8 @@ impl Rays<'_> {
 /// The first occupied cell of each ray, and when it is entered, in a grid of 4 x 4 x 4 bricks.
 pub(super) fn cast(level: Level, grids: Grids<'_>, rays: &[Ray], found: &mut [Option<(Place, f64)>]) {
     let (mut flight, words) = (Flight::new(grids), grids.rungs[0].words);
-    // None where the boxes above are not sixteen cells long on every side.
+    // None where the boxes above are not sixteen cells long on every side: shifts by as much as a grid needs made every
+    // walk slower, those through such flat grids by a third.
     let boxes = grids.rungs.get(1).filter(|rung| rung.log == [4; 3]).map_or(&[][..], |rung| rung.words);
     let mut rays = Rays { grids, words, rays, next: 0, of: [0; LANES], found };
     for lane in 0..LANES {
@@ -293,17 +296,15 @@ pub(super) fn cast(level: Level, grids: Grids<'_>, rays: &[Ray], found: &mut [Op
     while flight.live != 0 {
         f64::fly(level, &mut flight, words, boxes);
         if flight.out != 0 {
-            for lane in 0..LANES {
-                if flight.out >> lane & 1 != 0 {
-                    let mut march = March::at(grids, rays.rays[rays.of[lane]], flight.cell(lane), flight.t(lane));
-                    rays.found[rays.of[lane]] = march.seek().then_some((march.cell, march.t));
-                    rays.board(&mut flight, lane);
-                }
+            for lane in lanes(flight.out) {
+                let mut march = March::at(grids, rays.rays[rays.of[lane]], flight.cell(lane), flight.t(lane));
+                rays.found[rays.of[lane]] = march.seek().then_some((march.cell, march.t));
+                rays.board(&mut flight, lane);
             }
             continue;
         }
-        for lane in 0..LANES {
-            if flight.changed[lane] > 15 && flight.live >> lane & 1 != 0 {
+        for lane in lanes(flight.live) {
+            if flight.across[lane] != 0 {
                 let ray = &rays.rays[rays.of[lane]];
                 match skip(grids, ray, flight.cell(lane)) {
                     Skip::Nothing => {}
@@ -312,16 +313,16 @@ pub(super) fn cast(level: Level, grids: Grids<'_>, rays: &[Ray], found: &mut [Op
                 }
             }
         }
-        let mut hits = 0;
-        for lane in 0..LANES {
-            hits |= u32::from(rays.is_hit(&flight, lane)) << lane;
-        }
-        hits &= flight.live;
-        while hits != 0 {
-            let lane = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            rays.found[rays.of[lane]] = Some((flight.cell(lane), flight.t(lane)));
-            rays.board(&mut flight, lane);
+        for lane in lanes(flight.live) {
+            if rays.is_hit(&flight, lane) {
+                rays.found[rays.of[lane]] = Some((flight.cell(lane), flight.t(lane)));
+                rays.board(&mut flight, lane);
+            }
         }
     }
+}
+
+/// The lanes whose bits are set.
+fn lanes(bits: u32) -> impl Iterator<Item = usize> {
+    set_bits(bits.into()).map(|lane| lane as usize)
 }

@@ -36,6 +36,7 @@ impl<T: Real> Recurrence<'_, T> {
         let exponents = Vec::with_capacity(self.factorials.as_ref().map_or(0, |_| n));
         let mut known = Known { results, factors, exponents };
         let mut weights = Vec::with_capacity(self.binomials.map_or(0, |_| n * T::LANES));
+        let chunk = self.tuning.chunk::<T>(self.size);
         let outputs = if line == T::LANES && self.binomials.is_none() { 2 } else { 1 };
         let mut sums = vec![T::zero(); outputs * rows * line];
         let mut second = vec![T::zero(); if outputs == 2 { rows * line } else { 0 }];
@@ -44,8 +45,8 @@ impl<T: Real> Recurrence<'_, T> {
             let exponent = self.weigh(x - 1, item, &known.exponents, &mut weights);
             let outputs = outputs.min(n + 1 - x);
             let sums = &mut sums[..outputs * rows * line];
-            for first in (0..x).step_by(self.tuning.chunk::<T>(self.size)) {
-                let terms = first..x.min(first + self.tuning.chunk::<T>(self.size));
+            for first in (0..x).step_by(chunk) {
+                let terms = first..x.min(first + chunk);
                 self.add_terms(item, rows, &Part { x, outputs, terms }, &known, &weights, sums);
             }
             if self.factorials.is_some() {

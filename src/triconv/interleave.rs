@@ -3,7 +3,6 @@
 //! A few members at a time are read as they lie, and squares of them turned about in registers. Copied element by element, they
 //! take longer than short scans of small matrices do.
 
-use super::kernels::Kernels;
 use crate::Real;
 use crate::element::Element;
 use crate::simd::transpose::transpose;
@@ -46,12 +45,8 @@ pub(super) fn lanes_of_items<T: Element, S: Simd>(s: S, items: &[&[T]; MOST_LANE
     }
 }
 
-/// The other way: lane i of every vector, one behind another from `out[i * step]`, for as many lanes as there are.
-pub(super) fn deinterleave<T: Kernels>(level: Level, cells: &[T], step: usize, out: &mut [T]) {
-    T::deinterleave(level, cells, step, out);
-}
-
-/// Kernel of [`deinterleave`].
+/// The other way, kernel of `Kernels::deinterleave`: lane i of every vector, one behind another from `out[i * step]`, for as many lanes as
+/// there are.
 #[inline(always)]
 pub(super) fn items_of_lanes<T: Element, S: Simd>(s: S, cells: &[T], step: usize, out: &mut [T]) {
     let len = cells.len() / T::LANES;

@@ -108,11 +108,11 @@ pub trait Kernels: Tabled {
     /// The cells of items side by side.
     fn interleave(level: Level, items: &[&[Self]; MOST_LANES], out: &mut [Self]);
 
-    /// The sums divided by a number, added to what is there if `continued`, to 0 if not. Whether all of that is finite.
-    fn quotients(level: Level, sums: &[Self], divisor: Self, continued: bool, out: &mut [Self]) -> bool;
-
     /// Back from there, to items so many cells apart.
     fn deinterleave(level: Level, cells: &[Self], step: usize, out: &mut [Self]);
+
+    /// The sums divided by a number, added to what is there if `continued`, to 0 if not. Whether all of that is finite.
+    fn quotients(level: Level, sums: &[Self], divisor: Self, continued: bool, out: &mut [Self]) -> bool;
 
     /// Adds `sums` to the matrices of `results` that they belong to, of which `factors` are what later sums take, if
     /// not they themselves.
@@ -139,11 +139,11 @@ macro_rules! kernels {
         fn interleave(level: Level, items: &[&[$t]; MOST_LANES], out: &mut [$t]) {
             at!(level, |s| lanes_of_items(s, items, out));
         }
-        fn quotients(level: Level, sums: &[$t], divisor: $t, continued: bool, out: &mut [$t]) -> bool {
-            at!(level, |s| quotients(s, sums, divisor, continued, out))
-        }
         fn deinterleave(level: Level, cells: &[$t], step: usize, out: &mut [$t]) {
             at!(level, |s| items_of_lanes(s, cells, step, out));
+        }
+        fn quotients(level: Level, sums: &[$t], divisor: $t, continued: bool, out: &mut [$t]) -> bool {
+            at!(level, |s| quotients(s, sums, divisor, continued, out))
         }
         fn settle(
             level: Level,

@@ -1,7 +1,7 @@
 //! The scan with lanes along the members of a batch, of short sequences of small matrices.
 
 use super::faults::Faults;
-use super::interleave::{deinterleave, interleave};
+use super::interleave::interleave;
 use super::kernels::{Divide, Left, Sums, Weighting, number};
 use super::recurrence::{Recurrence, Terms};
 use super::sequence::Sequence;
@@ -54,10 +54,10 @@ impl<T: Real> Recurrence<'_, T> {
                 if start == Terms::Backwards {
                     let results = space.results.chunks_exact(matrix * T::LANES).rev();
                     for (k, result) in results.enumerate() {
-                        deinterleave(self.level, result, item_cells, &mut cells[k * matrix..]);
+                        T::deinterleave(self.level, result, item_cells, &mut cells[k * matrix..]);
                     }
                 } else {
-                    deinterleave(self.level, &space.results, item_cells, &mut cells);
+                    T::deinterleave(self.level, &space.results, item_cells, &mut cells);
                 }
                 for (item, cells) in members.zip(cells.chunks_exact(item_cells)) {
                     if !finite {

@@ -23,7 +23,7 @@
 //!
 //! Lanes run along the columns of a matrix where they fill vectors. Smaller matrices have them run along neighbouring
 //! outputs, whose sums differ by a shift of B alone, or along the members of a batch. Numbers, matrices of one row and column,
-//! have a loop of their own, which loads a vector for eight that it multiplies.
+//! have a loop of their own, which loads one vector where it multiplies several.
 //!
 //! # How it is laid out
 //!

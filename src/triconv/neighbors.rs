@@ -29,7 +29,7 @@ impl<T: Real> Recurrence<'_, T> {
                 weights: self.binomials.map(|binomials| binomials.lanes(T::table(), k, 0)),
             };
             T::sums(self.level, &job, false, &mut sums);
-            self.settle(cells, rows, k, &mut sums, results, &mut factors);
+            self.settle(cells, rows, (k, T::LANES.min(n - k)), &mut sums, results, &mut factors);
         }
     }
 
@@ -42,17 +42,16 @@ impl<T: Real> Recurrence<'_, T> {
         factors
     }
 
-    /// Ends the sums of the results behind number k, as many as lanes at most.
+    /// Ends the sums of the results behind number k, so many of them.
     pub(super) fn settle(
         &self,
         cells: &[T],
         rows: usize,
-        k: usize,
+        (k, lanes): (usize, usize),
         sums: &mut [T],
         results: &mut [T],
         factors: &mut [T],
     ) {
-        let lanes = T::LANES.min(self.size.len - k);
         let job = Settle {
             right: cells,
             right_at: LEAD - 1,

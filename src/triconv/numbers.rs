@@ -1,5 +1,5 @@
-//! Sequences of numbers, which matrices of one row and one column are: some vectors of neighbouring outputs at a time, by a window that
-//! reads every term once for all of them.
+//! Sequences of numbers, which matrices of one row and one column are, and rows of such: some vectors of neighbouring outputs at a time,
+//! by a window that reads every term once for all of them.
 
 use super::faults::Faults;
 use super::kernels::LEAD;
@@ -35,10 +35,11 @@ impl<T: Real> Recurrence<'_, T> {
             let ends = (first + T::LANES..).step_by(T::LANES);
             for (v, end) in (0..vectors).zip(ends) {
                 let (own, behind) = sums[v * T::LANES..].split_at_mut(T::LANES);
-                self.settle(cells, 1, end - T::LANES, own, results, &mut factors);
+                let k = end - T::LANES;
+                self.settle(cells, 1, (k, T::LANES.min(n - k)), own, results, &mut factors);
                 if !behind.is_empty() {
                     let left = if factors.is_empty() { &*results } else { &factors };
-                    let left = &left[end - T::LANES + 1..=end];
+                    let left = &left[k + 1..=end];
                     T::window(self.level, &Window { left, right: cells, right_at: LEAD + T::LANES - 1 }, behind);
                 }
             }

@@ -10,7 +10,7 @@
 //! output is the sum of, by magnitude. That is less than all of them. Pairs that do not pass are quartered, and pairs of the
 //! shortest blocks summed directly.
 
-use super::kernels::{Divide, LEAD, Left, Settle, Sums, number};
+use super::kernels::{Divide, LEAD, Left, Sums, number};
 use super::recurrence::Recurrence;
 use super::sequence::Right;
 use super::spectra::{Entries, Space, Transform, Window};
@@ -67,11 +67,7 @@ impl<T: Real> Relaxed<T> {
     /// Some rows of an item: `results` (n + 1, rows, m), which hold S.
     pub(super) fn run(&self, scan: &Recurrence<'_, T>, item: usize, rows: usize, results: &mut [T]) {
         let (m, largest) = (scan.size.inner, self.halvings.last().expect("at least two blocks"));
-        let mut factors =
-            vec![T::zero(); if matches!(scan.divide, Divide::Factors { .. }) { results.len() } else { 0 }];
-        if let Divide::Factors { last } = scan.divide {
-            factors.iter_mut().zip(&results[..rows * m]).for_each(|(factor, &x)| *factor = x / number(last.max(1)));
-        }
+        let factors = scan.factors(rows * m, results);
         let width = if scan.right.lanes == Lanes::Time { T::LANES } else { 1 };
         let mut run = Run {
             scan,
@@ -266,19 +262,7 @@ impl<T: Real> Run<'_, '_, T> {
             let lanes = self.width.min(block.end - x);
             self.sum(x, lanes, block.start..x);
             if self.width > 1 {
-                let job = Settle {
-                    right,
-                    right_at: LEAD - 1,
-                    right_steps: scan.right.steps(),
-                    rows: self.rows,
-                    inner: m,
-                    weights: None,
-                    first: x,
-                    lanes,
-                    divide: scan.divide,
-                };
-                let factors = if self.factors.is_empty() { None } else { Some(&mut self.factors[..]) };
-                T::settle(scan.level, &job, &mut self.sums, self.results, factors);
+                scan.settle(right, self.rows, (x - 1, lanes), &mut self.sums, self.results, &mut self.factors);
                 continue;
             }
             let (result, divisor) = (&mut self.results[x * matrix..][..matrix], scan.divisor(x));

@@ -1,7 +1,7 @@
 //! Triangular sums whose factors are all known: products, correlations, and the gradients that are such.
 
 use super::faults::Faults;
-use super::interleave::{deinterleave, interleave};
+use super::interleave::interleave;
 use super::kernels::{LEAD, Left, Sums, Weighting, number};
 use super::numbers::block;
 use super::operator::Settings;
@@ -425,7 +425,7 @@ impl<T: Real> Prepared<'_, '_, T> {
                     T::sums(triangle.settings.level, &job, false, sums);
                 }
             }
-            deinterleave(triangle.settings.level, &sums, outputs * matrix, &mut members);
+            T::deinterleave(triangle.settings.level, &sums, outputs * matrix, &mut members);
             let members = members.chunks_exact(outputs * matrix).zip(first..);
             for (cells, (sums, group)) in cells.chunks_exact_mut(outputs * matrix).zip(members) {
                 for (output, sums) in sums.chunks_exact(matrix).enumerate() {
