@@ -48,6 +48,7 @@ mod exponent;
 mod file;
 mod layout;
 mod parallel;
+mod settings;
 mod simd;
 
 pub mod gather;

@@ -1,7 +1,7 @@
 //! Indices in groups: `S` to a group, or as many as offsets say. Sums of the rows that a group names.
 
 use super::kernels::Traffic;
-use super::plan::{Index, OutOfRange, Plan, Tuning, check_count};
+use super::plan::{Index, OutOfRange, Plan, check_count};
 use super::reduce::Spread;
 use super::rows::{PREFETCH_BYTES, TILE_BYTES};
 use super::terms::{Owner, Sources, Terms};
@@ -10,7 +10,6 @@ use crate::buffer::{Filled, Output, STREAM_BYTES};
 use crate::error::{Error, Result};
 use crate::layout::{Rows, check_shape};
 use crate::parallel::{Cut, for_each_tile};
-use crate::simd::Level;
 use ndarray::{ArrayView, ArrayView1, Dimension, Ix1, Ix2, Ix3};
 use std::marker::PhantomData;
 use std::num::NonZero;
@@ -170,15 +169,6 @@ impl Grouped<Ix1, Ix2> {
 impl<D: Dimension, X: Dimension> Grouped<D, X> {
     fn new(plan: Plan, groups: Groups, shape: D) -> Result<Self> {
         Ok(Self { plan, groups, shape, features: PhantomData })
-    }
-
-    pub(super) fn set_level(&mut self, level: Level) -> Result<()> {
-        self.plan.level = level.checked()?;
-        Ok(())
-    }
-
-    pub(super) fn set_tuning(&mut self, tuning: Tuning) {
-        self.plan.tuning = tuning;
     }
 
     /// The shape of features with `channels`.

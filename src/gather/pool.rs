@@ -7,7 +7,7 @@ use crate::buffer::{Buffer, Output, Start};
 use crate::error::Result;
 use crate::layout::{check_shape, dense, elements};
 use crate::parallel::for_each_tile;
-use crate::simd::Level;
+use crate::settings::settings;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Dimension, Ix1, Ix2, Ix3};
 
 /// A reduction that is linear in its elements.
@@ -86,7 +86,7 @@ impl Pooled<Ix3, Ix3> {
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange) for the first index that `policy` does not accept,
     /// [`Error::TooLarge`](crate::Error::TooLarge) where `rows`, the groups or the indices of a batch exceed 2^32 - 2,
     /// [`Error::Allocation`](crate::Error::Allocation), and [`Error::Environment`](crate::Error::Environment) from
-    /// [`Level::current`].
+    /// [`Level::current`](crate::Level::current).
     pub fn new<I: Index>(indices: ArrayView<'_, I, Ix3>, rows: usize, policy: OutOfRange) -> Result<Self> {
         Ok(Self { grouped: Grouped::batched(&indices, rows, policy)?, empty: 0.0 })
     }
@@ -135,35 +135,13 @@ impl Pooled<Ix1, Ix2> {
     }
 }
 
+settings!(level of [D: Dimension, X: Dimension] Pooled<D, X> { grouped.plan.level, grouped.plan.tuning }, same bits from Base);
+
 impl<D: Dimension, X: Dimension> Pooled<D, X> {
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.grouped.plan.level
-    }
-
-    /// The same operator at another level. The results are the same bits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.grouped.set_level(level)?;
-        Ok(self)
-    }
-
     /// The same operator with `value` (rounded to the element type) as the extreme element of a group with no index left.
     #[must_use]
     pub fn with_empty(mut self, value: f64) -> Self {
         self.empty = value;
-        self
-    }
-
-    /// The same operator with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.grouped.set_tuning(tuning);
         self
     }
 

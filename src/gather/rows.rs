@@ -10,7 +10,7 @@ use crate::buffer::{Buffer, Filled, Output, STREAM_BYTES, Start};
 use crate::error::{Error, Result};
 use crate::layout::{Rows, check_shape, elements};
 use crate::parallel::{Cut, for_each_tile};
-use crate::simd::Level;
+use crate::settings::settings;
 use ndarray::{Array, Array3, ArrayView, ArrayView3, ArrayViewMut, Dimension, Ix2, Ix3, IxDyn};
 use std::marker::PhantomData;
 
@@ -64,7 +64,7 @@ impl<D: Dimension> Gather<D, Ix3> {
     ///
     /// [`Error::IndexOutOfRange`] for the first index that `policy` does not accept, [`Error::Rank`] where the indices
     /// have no batch axis, [`Error::TooLarge`] where `rows` or the indices of a batch exceed 2^32 - 2, and
-    /// [`Error::Environment`] from [`Level::current`].
+    /// [`Error::Environment`] from [`Level::current`](crate::Level::current).
     pub fn new<I: Index>(indices: ArrayView<'_, I, D>, rows: usize, policy: OutOfRange) -> Result<Self> {
         if indices.ndim() == 0 {
             return Err(Error::Rank { argument: "indices", found: 0, least: 1 });
@@ -99,31 +99,9 @@ impl<D: Dimension> Gather<D, Ix2> {
     }
 }
 
+settings!(level of [D: Dimension, X: Dimension] Gather<D, X> { plan.level, plan.tuning }, same bits from Base);
+
 impl<D: Dimension, X: Dimension> Gather<D, X> {
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.plan.level
-    }
-
-    /// The same operator at another level. The results are the same bits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`] where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.plan.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same operator with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.plan.tuning = tuning;
-        self
-    }
-
     /// Gathers `x` of shape (B, N, C), or (N, C) unbatched, into a new array of the indices' shape and C.
     ///
     /// # Errors

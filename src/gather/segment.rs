@@ -12,7 +12,7 @@ use crate::buffer::{Buffer, Filled, Output, Start, Tile};
 use crate::error::Result;
 use crate::layout::{Rows, check_shape, dense, elements};
 use crate::parallel::{Cut, for_each_tile};
-use crate::simd::Level;
+use crate::settings::settings;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -79,6 +79,8 @@ pub struct Segments {
     pub(super) empty: f64,
 }
 
+settings!(level of [] Segments { plan.level, plan.tuning }, same bits from Base);
+
 impl Segments {
     /// Segments by the `ids` (M) of rows, in any order, out of 0..`segments`. O(M).
     ///
@@ -87,7 +89,7 @@ impl Segments {
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange) for the first id that `policy` does not accept,
     /// [`Error::TooLarge`](crate::Error::TooLarge) where `segments` or M exceed 2^32 - 2,
     /// [`Error::Allocation`](crate::Error::Allocation), and [`Error::Environment`](crate::Error::Environment) from
-    /// [`Level::current`].
+    /// [`Level::current`](crate::Level::current).
     pub fn new<I: Index>(ids: ArrayView1<'_, I>, segments: usize, policy: OutOfRange) -> Result<Self> {
         check_count("segments", segments)?;
         Self::of_plan(Plan::new("ids", &ids, 1, segments, policy)?)
@@ -156,34 +158,10 @@ impl Segments {
         offsets.windows(2).map(|ends| ends[1] - ends[0]).collect()
     }
 
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.plan.level
-    }
-
-    /// The same operator at another level. The results are the same bits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.plan.level = level.checked()?;
-        Ok(self)
-    }
-
     /// The same operator with `value` (rounded to the element type) as the extreme element of an empty segment, by default 0.
     #[must_use]
     pub fn with_empty(mut self, value: f64) -> Self {
         self.empty = value;
-        self
-    }
-
-    /// The same operator with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.plan.tuning = tuning;
         self
     }
 

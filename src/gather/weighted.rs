@@ -7,7 +7,7 @@ use crate::Real;
 use crate::buffer::{Buffer, Output, Start};
 use crate::error::Result;
 use crate::layout::{check_shape, dense, elements};
-use crate::simd::Level;
+use crate::settings::settings;
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, Ix1, Ix2, Ix3};
 
 /// Weighted sums of rows: `y[b, p, :] = sum over s of w[b, p, s] * x[b, indices[b, p, s], :]`.
@@ -69,7 +69,7 @@ impl Weighted<Ix3, Ix3> {
     /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange) for the first index that `policy` does not accept,
     /// [`Error::TooLarge`](crate::Error::TooLarge) where `rows`, the groups or the indices of a batch exceed 2^32 - 2,
     /// [`Error::Allocation`](crate::Error::Allocation), and [`Error::Environment`](crate::Error::Environment) from
-    /// [`Level::current`].
+    /// [`Level::current`](crate::Level::current).
     pub fn new<I: Index>(indices: ArrayView<'_, I, Ix3>, rows: usize, policy: OutOfRange) -> Result<Self> {
         Ok(Self { grouped: Grouped::batched(&indices, rows, policy)? })
     }
@@ -130,31 +130,9 @@ impl Weighted<Ix1, Ix2> {
     }
 }
 
+settings!(level of [D: Dimension, X: Dimension] Weighted<D, X> { grouped.plan.level, grouped.plan.tuning }, same bits from Base);
+
 impl<D: Dimension, X: Dimension> Weighted<D, X> {
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.grouped.plan.level
-    }
-
-    /// The same operator at another level. The results are the same bits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.grouped.set_level(level)?;
-        Ok(self)
-    }
-
-    /// The same operator with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.grouped.set_tuning(tuning);
-        self
-    }
-
     /// The sums of `x` (B, N, C) weighted by `w` (B, P, S): a new array (B, P, C). O(indices x C).
     ///
     /// # Errors

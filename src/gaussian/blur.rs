@@ -3,6 +3,7 @@
 use super::border::Border;
 use super::grid::Centre;
 use super::maps::Tuning;
+use super::operator::{adjoint_forms, adjustable};
 use super::per_pixel::{Frame, PerPixel};
 use super::planes::{Layout, beside_kernels};
 use super::shape::Parameters;
@@ -10,7 +11,6 @@ use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::Result;
 use crate::layout::{check_shape, elements};
-use crate::simd::Level;
 use ndarray::{Array4, ArrayD, ArrayView, ArrayView4, ArrayViewMut, ArrayViewMut4, Dimension};
 
 /// A blur with an anisotropic Gaussian kernel of its own at every output pixel. The kernels are never built.
@@ -36,7 +36,8 @@ use ndarray::{Array4, ArrayD, ArrayView, ArrayView4, ArrayViewMut, ArrayViewMut4
 /// an entry of [`KernelMaps`](super::KernelMaps). For a weight is off by no more than an entry is; its product with a pixel is added
 /// to fewer than 2 kw others, those of its row and of the opposite one, and that sum to fewer than kh others; the sum of the weights,
 /// which are all positive, is rounded kw and kh times at most, and the quotient twice. Results are the same bits for every number of
-/// threads, and the same at [`Level::V3`] and [`Level::V4`]; [`Level::Base`] rounds products before they are added.
+/// threads, and the same at [`Level::V3`](crate::Level::V3) and [`Level::V4`](crate::Level::V4);
+/// [`Level::Base`](crate::Level::Base) rounds products before they are added.
 ///
 /// # Gradients
 ///
@@ -85,6 +86,9 @@ pub struct BlurGradients<T> {
     pub grad_shapes: ArrayD<T>,
 }
 
+adjustable!(Blur);
+adjoint_forms!(Blur, image => grad_image);
+
 impl<T: Real> Blur<T> {
     /// A blur by kernels of `k` x `k` samples, described by [`Parameters::Factor`], of images in [`Layout::ChannelsLast`]. O(k^2).
     ///
@@ -93,7 +97,7 @@ impl<T: Real> Blur<T> {
     /// [`Error::Parameter`](crate::Error::Parameter) where `k`, `stride` or the stride of a centre is 0, or a position or a
     /// constant is not a finite number of the type; [`Error::TooLarge`](crate::Error::TooLarge),
     /// [`Error::Allocation`](crate::Error::Allocation), and [`Error::Environment`](crate::Error::Environment) from
-    /// [`Level::current`].
+    /// [`Level::current`](crate::Level::current).
     pub fn new(k: usize, centre: Centre, border: Border, stride: usize) -> Result<Self> {
         Ok(Self { core: PerPixel::square(k, centre, border, stride)? })
     }
@@ -119,44 +123,6 @@ impl<T: Real> Blur<T> {
     /// ```
     pub fn rectangular(shape: [usize; 2], centre: Centre, border: Border, stride: usize) -> Result<Self> {
         Ok(Self { core: PerPixel::new(shape, centre, border, stride)? })
-    }
-
-    /// The same operator on other numbers.
-    #[must_use]
-    pub fn with_parameters(mut self, parameters: Parameters) -> Self {
-        self.core.parameters = parameters;
-        self
-    }
-
-    /// The same operator on images in another layout.
-    #[must_use]
-    pub fn with_layout(mut self, layout: Layout) -> Self {
-        self.core.layout = layout;
-        self
-    }
-
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.core.level
-    }
-
-    /// The same operator at another level.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.core.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same operator with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.core.tuning = tuning;
-        self
     }
 
     /// The blurred image: a new array. O(B H' W' kh kw C).
@@ -209,80 +175,9 @@ impl<T: Real> Blur<T> {
         Ok(self.core.write_small(&kernels, &means, out))
     }
 
-    /// The gradients of [`Blur::forward`] at `image` and `shapes` for the gradient `grad_y` of its result: new arrays.
-    /// O(B H' W' kh kw C).
-    ///
-    /// # Errors
-    ///
-    /// As [`Blur::forward`], and [`Error::Shape`](crate::Error::Shape) for `grad_y`.
-    pub fn adjoint(
-        &self,
-        grad_y: ArrayView4<'_, T>,
-        image: ArrayView4<'_, T>,
-        shapes: ArrayView<'_, T, impl Dimension>,
-    ) -> Result<BlurGradients<T>> {
-        self.check(&grad_y, &image, shapes.shape())?;
-        let mut of_image = Buffer::new(elements::<T>(image.shape())?)?;
-        let mut of_shapes = Buffer::new(elements::<T>(shapes.shape())?)?;
-        let outputs = (Output::fresh(of_image.cells()), Output::fresh(of_shapes.cells()));
-        let filled = self.pull(&grad_y, &image, &shapes, outputs)?;
-        Ok(BlurGradients {
-            grad_image: of_image.finish(filled.0, image.shape()),
-            grad_shapes: of_shapes.finish(filled.1, shapes.shape()),
-        })
-    }
-
-    /// [`Blur::adjoint`] into the caller's arrays, which are overwritten.
-    ///
-    /// # Errors
-    ///
-    /// As [`Blur::adjoint`]; nothing is written then.
-    pub fn adjoint_into(
-        &self,
-        grad_y: ArrayView4<'_, T>,
-        image: ArrayView4<'_, T>,
-        shapes: ArrayView<'_, T, impl Dimension>,
-        grad_image: ArrayViewMut4<'_, T>,
-        grad_shapes: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_from(&grad_y, &image, &shapes, (grad_image, grad_shapes), Start::Zero)
-    }
-
-    /// [`Blur::adjoint`] added to the caller's arrays.
-    ///
-    /// # Errors
-    ///
-    /// As [`Blur::adjoint`]; nothing is written then.
-    pub fn adjoint_add(
-        &self,
-        grad_y: ArrayView4<'_, T>,
-        image: ArrayView4<'_, T>,
-        shapes: ArrayView<'_, T, impl Dimension>,
-        grad_image: ArrayViewMut4<'_, T>,
-        grad_shapes: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_from(&grad_y, &image, &shapes, (grad_image, grad_shapes), Start::Values)
-    }
-
-    fn adjoint_from(
-        &self,
-        grad_y: &ArrayView4<'_, T>,
-        image: &ArrayView4<'_, T>,
-        shapes: &ArrayView<'_, T, impl Dimension>,
-        (grad_image, grad_shapes): (ArrayViewMut4<'_, T>, ArrayViewMut<'_, T, impl Dimension>),
-        start: Start,
-    ) -> Result<()> {
-        self.check(grad_y, image, shapes.shape())?;
-        check_shape("grad_image", grad_image.shape(), image.shape())?;
-        check_shape("grad_shapes", grad_shapes.shape(), shapes.shape())?;
-        let outputs = (Output::array(grad_image, start), Output::array(grad_shapes, start));
-        let _ = self.pull(grad_y, image, shapes, outputs)?;
-        Ok(())
-    }
-
-    fn check(&self, grad_y: &ArrayView4<'_, T>, image: &ArrayView4<'_, T>, shapes: &[usize]) -> Result<()> {
-        let frame = self.core.frame(image.shape());
-        self.core.check_small("grad_y", grad_y.shape(), frame)?;
+    fn check_adjoint(&self, grad_y: &[usize], image: &[usize], shapes: &[usize]) -> Result<()> {
+        let frame = self.core.frame(image);
+        self.core.check_small("grad_y", grad_y, frame)?;
         self.core.check_shapes("shapes", shapes, frame)
     }
 

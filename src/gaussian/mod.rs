@@ -29,9 +29,9 @@
 //! products that must not be rounded in `exact`. `form` chooses how a kernel is computed. The inner loops are in `kernels` and
 //! `moments`, and in `narrow` for kernels that are nearly a single sample. The operator is `maps` and `maps_adjoint`.
 //!
-//! `blur` and `scatter` are thin: what they share is `per_pixel`, which copies arrays into `planes` by the rule of a `border`, runs
-//! the inner loops of `blur_kernels` over a `window` of such planes, and copies results out. The few kernels that lanes of
-//! neighbours cannot compute are computed one at a time, as `maps` does.
+//! `blur` and `scatter` are thin: what they share is `operator`, their public face, and `per_pixel`, which copies arrays into
+//! `planes` by the rule of a `border`, runs the inner loops of `blur_kernels` over a `window` of such planes, and copies results
+//! out. The few kernels that lanes of neighbours cannot compute are computed one at a time, as `maps` does.
 
 mod blur;
 mod blur_kernels;
@@ -44,6 +44,7 @@ mod maps;
 mod maps_adjoint;
 mod moments;
 mod narrow;
+mod operator;
 mod per_pixel;
 mod planes;
 mod pull;

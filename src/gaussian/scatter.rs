@@ -4,6 +4,7 @@ use super::blur::BlurGradients;
 use super::border::Border;
 use super::grid::Centre;
 use super::maps::Tuning;
+use super::operator::{adjoint_forms, adjustable};
 use super::per_pixel::{Frame, PerPixel};
 use super::planes::{Layout, beside_kernels};
 use super::shape::Parameters;
@@ -11,7 +12,6 @@ use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::Result;
 use crate::layout::{check_shape, elements};
-use crate::simd::Level;
 use ndarray::{Array4, ArrayView, ArrayView4, ArrayViewMut, ArrayViewMut4, Dimension};
 
 /// Every pixel of `x` spread by an anisotropic Gaussian kernel of its own: the transpose of a [`Blur`](super::Blur).
@@ -60,6 +60,9 @@ pub struct Scatter<T> {
     core: PerPixel<T>,
 }
 
+adjustable!(Scatter);
+adjoint_forms!(Scatter, x => grad_x);
+
 impl<T: Real> Scatter<T> {
     /// A scatter by kernels of `k` x `k` samples, described by [`Parameters::Factor`], of images in [`Layout::ChannelsLast`].
     /// O(k^2).
@@ -80,44 +83,6 @@ impl<T: Real> Scatter<T> {
         Ok(Self { core: PerPixel::new(shape, centre, border, stride)? })
     }
 
-    /// The same operator on other numbers.
-    #[must_use]
-    pub fn with_parameters(mut self, parameters: Parameters) -> Self {
-        self.core.parameters = parameters;
-        self
-    }
-
-    /// The same operator on images in another layout.
-    #[must_use]
-    pub fn with_layout(mut self, layout: Layout) -> Self {
-        self.core.layout = layout;
-        self
-    }
-
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.core.level
-    }
-
-    /// The same operator at another level.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.core.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same operator with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.core.tuning = tuning;
-        self
-    }
-
     /// `x` spread over an image of `size` (H, W): a new array. O(B H' W' kh kw C).
     ///
     /// # Errors
@@ -131,7 +96,7 @@ impl<T: Real> Scatter<T> {
         size: [usize; 2],
     ) -> Result<Array4<T>> {
         let frame = self.core.frame_of_small(x.shape(), size);
-        self.check("x", x.shape(), shapes.shape(), frame)?;
+        self.check(x.shape(), shapes.shape(), frame)?;
         let shape = self.core.layout.shape(frame.image());
         let mut buffer = Buffer::new(elements::<T>(&shape)?)?;
         let filled = self.core.transpose(&x, &shapes, frame, Output::fresh(buffer.cells()))?;
@@ -151,85 +116,19 @@ impl<T: Real> Scatter<T> {
         y: ArrayViewMut4<'_, T>,
     ) -> Result<()> {
         let frame = self.core.frame_of_small(x.shape(), self.core.frame(y.shape()).size);
-        self.check("x", x.shape(), shapes.shape(), frame)?;
+        self.check(x.shape(), shapes.shape(), frame)?;
         self.core.check_image("y", y.shape(), frame)?;
         let _ = self.core.transpose(&x, &shapes, frame, Output::array(y, Start::Zero))?;
         Ok(())
     }
 
-    /// The gradients of [`Scatter::forward`] at `x` and `shapes` for the gradient `grad_y` of its result: new arrays, that of `x`
-    /// as [`BlurGradients::grad_image`]. O(B H' W' kh kw C).
-    ///
-    /// # Errors
-    ///
-    /// As [`Scatter::forward`] for the size of `grad_y`.
-    pub fn adjoint(
-        &self,
-        grad_y: ArrayView4<'_, T>,
-        x: ArrayView4<'_, T>,
-        shapes: ArrayView<'_, T, impl Dimension>,
-    ) -> Result<BlurGradients<T>> {
-        self.check("x", x.shape(), shapes.shape(), self.core.frame(grad_y.shape()))?;
-        let mut of_x = Buffer::new(elements::<T>(x.shape())?)?;
-        let mut of_shapes = Buffer::new(elements::<T>(shapes.shape())?)?;
-        let outputs = (Output::fresh(of_x.cells()), Output::fresh(of_shapes.cells()));
-        let filled = self.pull(&grad_y, &x, &shapes, outputs)?;
-        Ok(BlurGradients {
-            grad_image: of_x.finish(filled.0, x.shape()),
-            grad_shapes: of_shapes.finish(filled.1, shapes.shape()),
-        })
-    }
-
-    /// [`Scatter::adjoint`] into the caller's arrays, which are overwritten.
-    ///
-    /// # Errors
-    ///
-    /// As [`Scatter::adjoint`]; nothing is written then.
-    pub fn adjoint_into(
-        &self,
-        grad_y: ArrayView4<'_, T>,
-        x: ArrayView4<'_, T>,
-        shapes: ArrayView<'_, T, impl Dimension>,
-        grad_x: ArrayViewMut4<'_, T>,
-        grad_shapes: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_from(&grad_y, &x, &shapes, (grad_x, grad_shapes), Start::Zero)
-    }
-
-    /// [`Scatter::adjoint`] added to the caller's arrays.
-    ///
-    /// # Errors
-    ///
-    /// As [`Scatter::adjoint`]; nothing is written then.
-    pub fn adjoint_add(
-        &self,
-        grad_y: ArrayView4<'_, T>,
-        x: ArrayView4<'_, T>,
-        shapes: ArrayView<'_, T, impl Dimension>,
-        grad_x: ArrayViewMut4<'_, T>,
-        grad_shapes: ArrayViewMut<'_, T, impl Dimension>,
-    ) -> Result<()> {
-        self.adjoint_from(&grad_y, &x, &shapes, (grad_x, grad_shapes), Start::Values)
-    }
-
-    fn adjoint_from(
-        &self,
-        grad_y: &ArrayView4<'_, T>,
-        x: &ArrayView4<'_, T>,
-        shapes: &ArrayView<'_, T, impl Dimension>,
-        (grad_x, grad_shapes): (ArrayViewMut4<'_, T>, ArrayViewMut<'_, T, impl Dimension>),
-        start: Start,
-    ) -> Result<()> {
-        self.check("x", x.shape(), shapes.shape(), self.core.frame(grad_y.shape()))?;
-        check_shape("grad_x", grad_x.shape(), x.shape())?;
-        check_shape("grad_shapes", grad_shapes.shape(), shapes.shape())?;
-        let _ = self.pull(grad_y, x, shapes, (Output::array(grad_x, start), Output::array(grad_shapes, start)))?;
-        Ok(())
-    }
-
-    fn check(&self, argument: &'static str, x: &[usize], shapes: &[usize], frame: Frame) -> Result<()> {
-        self.core.check_small(argument, x, frame)?;
+    fn check(&self, x: &[usize], shapes: &[usize], frame: Frame) -> Result<()> {
+        self.core.check_small("x", x, frame)?;
         self.core.check_shapes("shapes", shapes, frame)
+    }
+
+    fn check_adjoint(&self, grad_y: &[usize], x: &[usize], shapes: &[usize]) -> Result<()> {
+        self.check(x, shapes, self.core.frame(grad_y))
     }
 
     fn pull(

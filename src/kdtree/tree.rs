@@ -7,6 +7,7 @@ use super::per_query::PerQuery;
 use super::search::{Search, Tuning};
 use crate::Real;
 use crate::error::{Error, Result};
+use crate::settings::settings;
 use crate::simd::Level;
 use ndarray::{Array1, Array2, ArrayView2};
 use std::ops::Deref;
@@ -127,6 +128,8 @@ impl<T, const D: usize> Deref for KdTree<T, D> {
     }
 }
 
+settings!(level of [T: Real] KdTreeDyn<T> { level, tuning }, same bits from Base);
+
 impl<T: Real> KdTreeDyn<T> {
     /// Builds a tree over `points` (N, D) with the defaults of [`Builder`].
     ///
@@ -158,30 +161,6 @@ impl<T: Real> KdTreeDyn<T> {
     #[must_use]
     pub fn dims(&self) -> usize {
         self.arena.dims
-    }
-
-    /// The level that the kernels run at.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    /// The same tree searched at another level. The answers are the same bits.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`] where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same tree with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.tuning = tuning;
-        self
     }
 
     /// A search of other metrics, bounded distances or other orders.

@@ -10,6 +10,7 @@ use crate::Real;
 use crate::error::{Error, Result};
 use crate::layout::check_shape;
 use crate::parallel::PARALLEL_BYTES;
+use crate::settings::settings;
 use crate::simd::Level;
 use bitvec::order::Lsb0;
 use bitvec::slice::BitSlice;
@@ -53,6 +54,8 @@ struct Slabs {
     planes: usize,
 }
 
+settings!(simd_level of [] PyramidBuilder { level, tuning }, same bits from Base);
+
 impl PyramidBuilder {
     /// A builder of all levels of a grid of `shape`.
     ///
@@ -86,30 +89,6 @@ impl PyramidBuilder {
     pub fn with_mapping(mut self, origin: [f64; 3], voxel: f64) -> Result<Self> {
         self.mapping = Some(Mapping::new(origin, voxel)?);
         Ok(self)
-    }
-
-    /// The level of instructions.
-    #[must_use]
-    pub fn simd_level(&self) -> Level {
-        self.level
-    }
-
-    /// The same builder at another level of instructions.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`] where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same builder with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.tuning = tuning;
-        self
     }
 
     /// The pyramid of a whole array: occupied above `threshold`.

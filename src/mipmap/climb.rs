@@ -358,6 +358,10 @@ fn slices<V>(arrays: &mut [Array3<V>]) -> Vec<&mut [V]> {
 /// What the operators on pyramids of numbers have in common: their levels and how they are computed.
 macro_rules! levels {
     ($pyramid:ident) => {
+        crate::settings::settings!(
+            simd_level of [T: Real] $pyramid<T> { climb.level, climb.tuning }, same bits from Base
+        );
+
         impl<T: Real> $pyramid<T> {
             /// A pyramid of every level of arrays of `shape`, which is not 0 on any axis. O(1).
             ///
@@ -365,7 +369,7 @@ macro_rules! levels {
             ///
             /// [`Error::Parameter`](crate::Error::Parameter) where an axis has length 0;
             /// [`Error::TooLarge`](crate::Error::TooLarge), and [`Error::Environment`](crate::Error::Environment) from
-            /// [`Level::current`].
+            /// [`Level::current`](crate::Level::current).
             pub fn new(shape: [usize; 3]) -> Result<Self> {
                 Ok(Self { climb: Climb::new(shape)?, element: PhantomData })
             }
@@ -378,30 +382,6 @@ macro_rules! levels {
             /// is no level or there are more than [`full_levels`](super::full_levels).
             pub fn with_levels(self, levels: usize) -> Result<Self> {
                 Ok(Self { climb: self.climb.with_levels(levels)?, ..self })
-            }
-
-            /// The level of instructions that the kernels run at.
-            #[must_use]
-            pub fn simd_level(&self) -> Level {
-                self.climb.level
-            }
-
-            /// The same pyramid at another level of instructions.
-            ///
-            /// # Errors
-            ///
-            /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-            pub fn with_level(mut self, level: Level) -> Result<Self> {
-                self.climb.level = level.checked()?;
-                Ok(self)
-            }
-
-            /// The same pyramid with choices made by the caller instead of by size.
-            #[doc(hidden)]
-            #[must_use]
-            pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-                self.climb.tuning = tuning;
-                self
             }
 
             /// The shape of level 0.

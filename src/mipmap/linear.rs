@@ -5,7 +5,6 @@ use super::tuning::Tuning;
 use crate::Real;
 use crate::buffer::{Output, Start};
 use crate::error::Result;
-use crate::simd::Level;
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 use std::marker::PhantomData;
 

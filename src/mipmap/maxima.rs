@@ -5,7 +5,6 @@ use super::tuning::Tuning;
 use crate::Real;
 use crate::buffer::{Output, Start};
 use crate::error::{Error, Result};
-use crate::simd::Level;
 use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 use rayon::prelude::*;
 use std::borrow::Cow;

@@ -8,6 +8,7 @@ use super::source::{Above, Bits, Nonzero, Source};
 use super::tuning::Tuning;
 use crate::Real;
 use crate::error::{Error, Result};
+use crate::settings::settings;
 use crate::simd::Level;
 use bitvec::order::Lsb0;
 use bitvec::slice::BitSlice;
@@ -121,6 +122,8 @@ impl PartialEq for Pyramid {
         self.levels == other.levels && self.mapping == other.mapping && self.tree[0] == other.tree[0]
     }
 }
+
+settings!(simd_level of [] Pyramid { level, tuning }, same bits from Base);
 
 impl Pyramid {
     /// Level 0 alone.
@@ -303,30 +306,6 @@ impl Pyramid {
     #[must_use]
     pub fn mapping(&self) -> Option<Mapping> {
         self.mapping
-    }
-
-    /// The level of instructions that changes are made at.
-    #[must_use]
-    pub fn simd_level(&self) -> Level {
-        self.level
-    }
-
-    /// The same pyramid with another level of instructions.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LevelUnavailable`] where the CPU lacks the level.
-    pub fn with_level(mut self, level: Level) -> Result<Self> {
-        self.level = level.checked()?;
-        Ok(self)
-    }
-
-    /// The same pyramid with choices made by the caller instead of by size.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-        self.tuning = tuning;
-        self
     }
 
     /// The shape of level 0.

@@ -23,7 +23,7 @@ pub mod x86;
 
 /// The set of instructions that an operator's kernels use.
 ///
-/// An operator takes [`Level::current`] when it is made; `with_level` changes it. Results do not depend on the level
+/// An operator takes [`Level::current`](crate::Level::current) when it is made; `with_level` changes it. Results do not depend on the level
 /// where a family's documentation promises so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {

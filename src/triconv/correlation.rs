@@ -1,6 +1,6 @@
 //! Triangular correlations: what a product gives back to its right factor, as an operator of its own.
 
-use super::operator::{Settings, adjoint_forms, finite_groups, finite_pairs, finite_triples, rounded, settings};
+use super::operator::{Settings, adjoint_forms, adjustable, finite_groups, finite_pairs, finite_triples, rounded};
 use super::pairing::Pairing;
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, check_shared, check_sizes, cotangents, deliver, split, widened};
@@ -10,7 +10,6 @@ use super::weights::{Binomials, Weights};
 use crate::Real;
 use crate::error::Result;
 use crate::layout::{check_shape, dense};
-use crate::simd::Level;
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -28,8 +27,8 @@ use std::ops::Range;
 /// | `d` | (..., n, m, q) |
 ///
 /// Weights are those of a product. Every entry is within `(terms p + 16) u sum w |A_j|^T |G_{i+j}|`, with `u` = 2^-24
-/// for `f32` and 2^-53 for `f64`. Results are the same bits for every number of threads, and the same at [`Level::V3`]
-/// and [`Level::V4`].
+/// for `f32` and 2^-53 for `f64`. Results are the same bits for every number of threads, and the same at [`Level::V3`](crate::Level::V3)
+/// and [`Level::V4`](crate::Level::V4).
 ///
 /// # Examples
 ///
@@ -62,7 +61,7 @@ pub struct CorrelationGradients<T> {
     pub grad_g: ArrayD<T>,
 }
 
-settings!(Correlation);
+adjustable!(Correlation);
 adjoint_forms!(Correlation, grad_d, a, g => grad_a, grad_g);
 
 /// The triangle of `sum over j of w A_j^T G_{i+j}`.
@@ -123,7 +122,7 @@ impl<T: Real> Correlation<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Environment`](crate::Error::Environment) from [`Level::current`].
+    /// [`Error::Environment`](crate::Error::Environment) from [`Level::current`](crate::Level::current).
     pub fn new(n: usize, weights: Weights) -> Result<Self> {
         Ok(Self { n, settings: Settings::new(weights)?, element: PhantomData })
     }

@@ -92,8 +92,8 @@ pub(super) fn rounded<T: Real>(
     Ok(rounded)
 }
 
-/// The methods that set what all operators of this family have.
-macro_rules! settings {
+/// What can be set of all operators of this family.
+macro_rules! adjustable {
     ($operator:ident) => {
         impl<T: Real> $operator<T> {
             /// The same operator with numbers in `f64` throughout, and results rounded once. It changes `f32` alone.
@@ -102,34 +102,14 @@ macro_rules! settings {
                 self.settings.wide = true;
                 self
             }
-
-            /// The same operator at another level. [`Level::V3`] and [`Level::V4`] give the same bits.
-            ///
-            /// # Errors
-            ///
-            /// [`Error::LevelUnavailable`](crate::Error::LevelUnavailable) where the CPU lacks the level.
-            pub fn with_level(mut self, level: Level) -> Result<Self> {
-                self.settings.level = level.checked()?;
-                Ok(self)
-            }
-
-            /// The same operator with choices made by the caller instead of by size.
-            #[doc(hidden)]
-            #[must_use]
-            pub fn with_tuning(mut self, tuning: Tuning) -> Self {
-                self.settings.tuning = tuning;
-                self
-            }
-
-            /// The level that the kernels run at.
-            #[must_use]
-            pub fn level(&self) -> Level {
-                self.settings.level
-            }
         }
+
+        crate::settings::settings!(
+            level of [T: Real] $operator<T> { settings.level, settings.tuning }, same bits from V3
+        );
     };
 }
-pub(super) use settings;
+pub(super) use adjustable;
 
 /// The gradients of an operator in arrays of the caller: `adjoint` of three arrays gives two, whose shapes
 /// `check_adjoint` says.

@@ -1,7 +1,7 @@
 //! Products of sequences, and their gradients.
 
 use super::correlation::correlate;
-use super::operator::{Settings, adjoint_forms, finite_groups, finite_pairs, finite_triples, rounded, settings};
+use super::operator::{Settings, adjoint_forms, adjustable, finite_groups, finite_pairs, finite_triples, rounded};
 use super::pairing::Pairing;
 use super::sequence::{Change, Sequence};
 use super::shapes::{Form, behind, check_shared, check_sizes, cotangents, deliver, split, widened};
@@ -11,7 +11,6 @@ use super::weights::{Binomials, Weights};
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::layout::{check_shape, dense};
-use crate::simd::Level;
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -33,7 +32,7 @@ use std::ops::Range;
 /// # Precision
 ///
 /// Every entry is within `(terms m + 16) u sum w |A_j| |B_{k-j}|`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`.
-/// Results are the same bits for every number of threads, and the same at [`Level::V3`] and [`Level::V4`]. What is not
+/// Results are the same bits for every number of threads, and the same at [`Level::V3`](crate::Level::V3) and [`Level::V4`](crate::Level::V4). What is not
 /// finite reaches only the results whose sums hold it.
 ///
 /// # Examples
@@ -69,7 +68,7 @@ pub struct ProductGradients<T> {
     pub grad_b: ArrayD<T>,
 }
 
-settings!(Product);
+adjustable!(Product);
 adjoint_forms!(Product, grad_c, a, b => grad_a, grad_b);
 
 /// The sizes of a call.
@@ -103,7 +102,7 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Environment`] from [`Level::current`].
+    /// [`Error::Environment`] from [`Level::current`](crate::Level::current).
     pub fn new(n: usize, weights: Weights) -> Result<Self> {
         Self::middle(0..n, weights)
     }
@@ -112,7 +111,7 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] where the range ends before it starts, and [`Error::Environment`] from [`Level::current`].
+    /// [`Error::Parameter`] where the range ends before it starts, and [`Error::Environment`] from [`Level::current`](crate::Level::current).
     ///
     /// # Examples
     ///

@@ -3,7 +3,7 @@
 use super::faults::Faults;
 use super::kernels::Divide;
 use super::method::Method;
-use super::operator::{Settings, finite_pairs, rounded, settings};
+use super::operator::{Settings, adjustable, finite_pairs, rounded};
 use super::recurrence::{Recurrence, Rule, Terms};
 use super::sequence::Sequence;
 use super::shapes::{Form, check_parts, check_shared, check_sizes, deliver, split, widened};
@@ -13,7 +13,6 @@ use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start};
 use crate::error::Result;
 use crate::layout::{dense, elements};
-use crate::simd::Level;
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
 
@@ -47,8 +46,8 @@ pub enum Side {
 ///
 /// Given the `A_0` to `A_k` that were computed, an entry of `A_{k+1}` is within `((k + 1) m + 16) u (|S_{k+1}| + sum w
 /// |A_j| |B_{k-j}|)`, with `u` = 2^-24 for `f32` and 2^-53 for `f64`. Integers are exact while the sums of absolute
-/// values are below 2^53 (2^24). Results are the same bits for every number of threads, and the same at [`Level::V3`]
-/// and [`Level::V4`]. What is not finite in `B_i` or `S_i` reaches no `A_k` with k <= i, or k < i. That is
+/// values are below 2^53 (2^24). Results are the same bits for every number of threads, and the same at [`Level::V3`](crate::Level::V3)
+/// and [`Level::V4`](crate::Level::V4). What is not finite in `B_i` or `S_i` reaches no `A_k` with k <= i, or k < i. That is
 /// [`Method::Direct`]; [`Method::Relaxed`] adds a tolerance to the first, and integers are not exact.
 ///
 /// # Gradients
@@ -86,7 +85,7 @@ pub struct Scan<T> {
     element: PhantomData<T>,
 }
 
-settings!(Scan);
+adjustable!(Scan);
 
 /// The sizes of a call.
 pub(super) struct Call {
@@ -112,7 +111,7 @@ impl<T: Real> Scan<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Environment`](crate::Error::Environment) from [`Level::current`].
+    /// [`Error::Environment`](crate::Error::Environment) from [`Level::current`](crate::Level::current).
     pub fn new(n: usize, weights: Weights) -> Result<Self> {
         let settings = Settings::new(weights)?;
         Ok(Self { n, side: Side::default(), method: Method::default(), settings, element: PhantomData })
