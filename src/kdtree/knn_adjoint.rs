@@ -78,16 +78,16 @@ impl<'a, T: Real> Search<'a, T> {
     /// let queries = array![[3.0, 4.0]];
     /// let found = tree.knn(queries.view(), 1)?;
     /// let ones = Array2::ones(found.distances.raw_dim());
-    /// let gradients = tree.search().knn_adjoint(queries.view(), found.indices.view(), ones.view())?;
+    /// let gradients = tree.search().knn_adjoint(ones.view(), queries.view(), found.indices.view())?;
     /// assert_eq!(gradients.grad_queries, array![[0.6, 0.8]]);
     /// assert_eq!(gradients.grad_points, array![[-0.6, -0.8], [0.0, 0.0]]);
     /// # Ok::<(), pullback::Error>(())
     /// ```
     pub fn knn_adjoint(
         &self,
+        grad_distances: ArrayView2<'_, T>,
         queries: ArrayView2<'_, T>,
         indices: ArrayView2<'_, u32>,
-        grad_distances: ArrayView2<'_, T>,
     ) -> Result<KnnGradients<T>> {
         self.check_queries(&queries)?;
         let (indices, grad_distances) = (&indices, &grad_distances);
@@ -101,9 +101,9 @@ impl<'a, T: Real> Search<'a, T> {
     /// As [`Search::knn_adjoint`]; nothing is written then.
     pub fn knn_adjoint_into(
         &self,
+        grad_distances: ArrayView2<'_, T>,
         queries: ArrayView2<'_, T>,
         indices: ArrayView2<'_, u32>,
-        grad_distances: ArrayView2<'_, T>,
         grad_queries: ArrayViewMut2<'_, T>,
         grad_points: ArrayViewMut2<'_, T>,
     ) -> Result<()> {
@@ -119,9 +119,9 @@ impl<'a, T: Real> Search<'a, T> {
     /// As [`Search::knn_adjoint`]; nothing is written then.
     pub fn knn_adjoint_add(
         &self,
+        grad_distances: ArrayView2<'_, T>,
         queries: ArrayView2<'_, T>,
         indices: ArrayView2<'_, u32>,
-        grad_distances: ArrayView2<'_, T>,
         grad_queries: ArrayViewMut2<'_, T>,
         grad_points: ArrayViewMut2<'_, T>,
     ) -> Result<()> {
@@ -153,14 +153,14 @@ impl<'a, T: Real> Search<'a, T> {
     /// // Two points push each other away, the third is pushed by none.
     /// let tree = KdTree::<f32, 1>::new(array![[0.0], [1.0], [9.0]].view())?;
     /// let found = tree.knn_self(1)?;
-    /// let grad = tree.knn_self_adjoint(found.indices.view(), array![[1.0], [1.0], [0.0]].view())?;
+    /// let grad = tree.knn_self_adjoint(array![[1.0], [1.0], [0.0]].view(), found.indices.view())?;
     /// assert_eq!(grad, array![[-2.0], [2.0], [0.0]]);
     /// # Ok::<(), pullback::Error>(())
     /// ```
     pub fn knn_self_adjoint(
         &self,
-        indices: ArrayView2<'_, u32>,
         grad_distances: ArrayView2<'_, T>,
+        indices: ArrayView2<'_, u32>,
     ) -> Result<Array2<T>> {
         let inputs = Inputs { queries: None, indices: &indices, grad_distances: &grad_distances };
         T::knn_self_adjoint(self.tree, &self.options, &inputs)
@@ -173,8 +173,8 @@ impl<'a, T: Real> Search<'a, T> {
     /// As [`Search::knn_adjoint`]; nothing is written then.
     pub fn knn_self_adjoint_into(
         &self,
-        indices: ArrayView2<'_, u32>,
         grad_distances: ArrayView2<'_, T>,
+        indices: ArrayView2<'_, u32>,
         grad_points: ArrayViewMut2<'_, T>,
     ) -> Result<()> {
         let inputs = Inputs { queries: None, indices: &indices, grad_distances: &grad_distances };
@@ -188,8 +188,8 @@ impl<'a, T: Real> Search<'a, T> {
     /// As [`Search::knn_adjoint`]; nothing is written then.
     pub fn knn_self_adjoint_add(
         &self,
-        indices: ArrayView2<'_, u32>,
         grad_distances: ArrayView2<'_, T>,
+        indices: ArrayView2<'_, u32>,
         grad_points: ArrayViewMut2<'_, T>,
     ) -> Result<()> {
         let inputs = Inputs { queries: None, indices: &indices, grad_distances: &grad_distances };
@@ -205,11 +205,11 @@ impl<T: Real> KdTreeDyn<T> {
     /// As [`Search::knn_adjoint`].
     pub fn knn_adjoint(
         &self,
+        grad_distances: ArrayView2<'_, T>,
         queries: ArrayView2<'_, T>,
         indices: ArrayView2<'_, u32>,
-        grad_distances: ArrayView2<'_, T>,
     ) -> Result<KnnGradients<T>> {
-        self.search().knn_adjoint(queries, indices, grad_distances)
+        self.search().knn_adjoint(grad_distances, queries, indices)
     }
 
     /// The gradient of the distances that [`KdTreeDyn::knn_self`] returned: [`Search::knn_self_adjoint`] with its defaults.
@@ -219,10 +219,10 @@ impl<T: Real> KdTreeDyn<T> {
     /// As [`Search::knn_adjoint`].
     pub fn knn_self_adjoint(
         &self,
-        indices: ArrayView2<'_, u32>,
         grad_distances: ArrayView2<'_, T>,
+        indices: ArrayView2<'_, u32>,
     ) -> Result<Array2<T>> {
-        self.search().knn_self_adjoint(indices, grad_distances)
+        self.search().knn_self_adjoint(grad_distances, indices)
     }
 }
 

@@ -182,12 +182,12 @@ impl AdjointCase {
 
         let zeros = shapes.map(zeros);
         let expected = reference.knn(queries, indices, grads, [&zeros[0], &zeros[1]]);
-        let found = search.knn_adjoint(queries, indices, grads).expect("the indices are good");
+        let found = search.knn_adjoint(grads, queries, indices).expect("the indices are good");
         assert_flat("grad_queries", &found.grad_queries, &expected[0]);
         assert_flat("grad_points", &found.grad_points, &expected[1]);
         check_into("grad_queries of knn_adjoint_into", &q, &expected[0], |q| {
             check_into("grad_points of knn_adjoint_into", &p, &expected[1], |p| {
-                search.knn_adjoint_into(queries, indices, grads, q, p)
+                search.knn_adjoint_into(grads, queries, indices, q, p)
             });
             Ok(())
         });
@@ -195,7 +195,7 @@ impl AdjointCase {
         let expected = reference.knn(queries, indices, grads, [&starts[0], &starts[1]]);
         check_into("grad_queries of knn_adjoint_add", &q, &expected[0], |q| {
             check_into("grad_points of knn_adjoint_add", &p, &expected[1], |p| {
-                search.knn_adjoint_add(queries, indices, grads, q, p)
+                search.knn_adjoint_add(grads, queries, indices, q, p)
             });
             Ok(())
         });
@@ -217,10 +217,10 @@ impl AdjointCase {
         let start = Strided::new(Ix2(shape[0], shape[1]), layout.grad_points, || Values::Spread.draw::<T>(random));
 
         let expected = reference.knn_self(indices, grads, &zeros(shape));
-        let found = search.knn_self_adjoint(indices, grads).expect("the indices are good");
+        let found = search.knn_self_adjoint(grads, indices).expect("the indices are good");
         assert_flat("gradient of knn_self", &found, &expected);
-        check_into("knn_self_adjoint_into", &start, &expected, |p| search.knn_self_adjoint_into(indices, grads, p));
+        check_into("knn_self_adjoint_into", &start, &expected, |p| search.knn_self_adjoint_into(grads, indices, p));
         let expected = reference.knn_self(indices, grads, &flat(&start.view(), shape));
-        check_into("knn_self_adjoint_add", &start, &expected, |p| search.knn_self_adjoint_add(indices, grads, p));
+        check_into("knn_self_adjoint_add", &start, &expected, |p| search.knn_self_adjoint_add(grads, indices, p));
     }
 }

@@ -29,12 +29,12 @@ fn refuses(
     error: &Error,
 ) {
     let (search, queries, grads) = (tree.search(), queries.view(), grads.view());
-    assert_eq!(search.knn_adjoint(queries, indices, grads).err().as_ref(), Some(error));
+    assert_eq!(search.knn_adjoint(grads, queries, indices).err().as_ref(), Some(error));
     for add in [false, true] {
         let result = untouched(QUERIES, |q| {
             untouched(POINTS, |p| match add {
-                false => search.knn_adjoint_into(queries, indices, grads, q, p),
-                true => search.knn_adjoint_add(queries, indices, grads, q, p),
+                false => search.knn_adjoint_into(grads, queries, indices, q, p),
+                true => search.knn_adjoint_add(grads, queries, indices, q, p),
             })
         });
         assert_eq!(result.as_ref(), Err(error));
@@ -44,9 +44,9 @@ fn refuses(
 #[track_caller]
 fn self_refuses(tree: &KdTreeDyn<f32>, indices: ArrayView2<'_, u32>, grads: &Array2<f32>, error: &Error) {
     let (search, grads) = (tree.search(), grads.view());
-    assert_eq!(search.knn_self_adjoint(indices, grads).err().as_ref(), Some(error));
-    refused(error.clone(), POINTS, |p| search.knn_self_adjoint_into(indices, grads, p));
-    refused(error.clone(), POINTS, |p| search.knn_self_adjoint_add(indices, grads, p));
+    assert_eq!(search.knn_self_adjoint(grads, indices).err().as_ref(), Some(error));
+    refused(error.clone(), POINTS, |p| search.knn_self_adjoint_into(grads, indices, p));
+    refused(error.clone(), POINTS, |p| search.knn_self_adjoint_add(grads, indices, p));
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn wrong_shapes_are_refused() {
     let (search, queries, grads) = (tree.search(), ones(QUERIES), ones(PAIRS));
     for bad in wrong(QUERIES, 2) {
         let result = untouched(bad, |q| {
-            untouched(POINTS, |p| search.knn_adjoint_into(queries.view(), indices.view(), grads.view(), q, p))
+            untouched(POINTS, |p| search.knn_adjoint_into(grads.view(), queries.view(), indices.view(), q, p))
         });
         assert_eq!(result, Err(shape_error("grad_queries", bad, QUERIES)));
     }
     for bad in wrong(POINTS, 2) {
         let result = untouched(QUERIES, |q| {
-            untouched(bad, |p| search.knn_adjoint_add(queries.view(), indices.view(), grads.view(), q, p))
+            untouched(bad, |p| search.knn_adjoint_add(grads.view(), queries.view(), indices.view(), q, p))
         });
         assert_eq!(result, Err(shape_error("grad_points", bad, POINTS)));
     }
@@ -92,7 +92,7 @@ fn wrong_shapes_of_the_gradient_of_knn_self_are_refused() {
     }
     for bad in wrong(POINTS, 2) {
         refused(shape_error("grad_points", bad, POINTS), bad, |p| {
-            tree.search().knn_self_adjoint_into(Array2::zeros(right).view(), ones(right).view(), p)
+            tree.search().knn_self_adjoint_into(ones(right).view(), Array2::zeros(right).view(), p)
         });
     }
 }
@@ -113,7 +113,7 @@ fn the_first_index_that_is_neither_a_point_nor_padding_is_named() {
         self_refuses(&tree, indices.view(), &ones([5, 2]), &out_of_range([2, 0], bad));
     }
     let indices = array![[0, 0], [0, 0], [0, 0], [0, 9]];
-    let error = tree.knn_adjoint(ones(QUERIES).view(), indices.view(), ones(PAIRS).view()).err().unwrap();
+    let error = tree.knn_adjoint(ones(PAIRS).view(), ones(QUERIES).view(), indices.view()).err().unwrap();
     assert_eq!(error.to_string(), "indices[3, 1] = 9 is outside 0..5");
 }
 
@@ -125,7 +125,7 @@ fn the_lowest_bad_index_is_named_by_every_number_of_threads() {
         let mut indices = Array2::<u32>::zeros([ROWS, 2]);
         (indices[[low, 1]], indices[[high, 0]]) = (77, 99);
         for count in threads::COUNTS {
-            let found = threads::with(count, || tree.knn_adjoint(queries.view(), indices.view(), grads.view()).err());
+            let found = threads::with(count, || tree.knn_adjoint(grads.view(), queries.view(), indices.view()).err());
             assert_eq!(found, Some(out_of_range([low, 1], 77)), "{count} threads");
         }
     }
@@ -160,7 +160,7 @@ fn absent_queries_contribute_nothing() {
     let tree = Builder::default().non_finite_is_absent().build_dyn(points.view()).unwrap();
     let queries = array![[f32::NAN, 0.0, 0.0], [0.0, f32::INFINITY, 1.0]];
     for indices in [array![[5, 5], [5, 5]], array![[0, 1], [4, 5]]] {
-        let gradients = tree.knn_adjoint(queries.view(), indices.view(), ones([2, 2]).view()).unwrap();
+        let gradients = tree.knn_adjoint(ones([2, 2]).view(), queries.view(), indices.view()).unwrap();
         assert_eq!(gradients.grad_queries, Array2::zeros([2, 3]));
         assert_eq!(gradients.grad_points, Array2::zeros(POINTS));
     }

@@ -97,7 +97,7 @@ fn distances_to_neighbors() {
                 let search = tree.search().metric(metric);
                 let search = if squared { search.squared() } else { search };
                 let indices = search.knn(queries.view(), 3).unwrap().indices;
-                let found = search.knn_adjoint(queries.view(), indices.view(), grads.view()).unwrap();
+                let found = search.knn_adjoint(grads.view(), queries.view(), indices.view()).unwrap();
                 let gradients = [found.grad_queries, found.grad_points];
                 check("knn", &loss, &[queries.clone(), points.clone()], &gradients);
             });
@@ -121,7 +121,7 @@ fn distances_of_points_to_each_other() {
             let search = tree.search().metric(metric);
             let search = if squared { search.squared() } else { search };
             let indices = search.knn_self(3).unwrap().indices;
-            let gradient = search.knn_self_adjoint(indices.view(), grads.view()).unwrap();
+            let gradient = search.knn_self_adjoint(grads.view(), indices.view()).unwrap();
             check("knn_self", &loss, std::slice::from_ref(&points), &[gradient]);
         }
     }

@@ -22,7 +22,7 @@ fn gradients_over_a_periodic_box_of_water_sum_to_zero() {
             let search = tree.search().metric(metric);
             let search = if squared { search.squared() } else { search };
             let found = search.knn_self(8).unwrap();
-            let gradient = search.knn_self_adjoint(found.indices.view(), grads.view()).unwrap();
+            let gradient = search.knn_self_adjoint(grads.view(), found.indices.view()).unwrap();
             let zeros = Array2::zeros(points.dim()).into_dyn();
             assert_flat("gradient", &gradient, &reference.knn_self(found.indices.view(), grads.view(), &zeros));
             let size: f64 = gradient.iter().map(|x| x.abs()).sum();
@@ -36,7 +36,7 @@ fn gradients_over_a_periodic_box_of_water_sum_to_zero() {
             let oxygens = points.slice(s![..;3, ..]);
             let found = search.knn(oxygens, 5).unwrap();
             let grads = grads.slice(s![..oxygens.nrows(), ..5]);
-            let gradients = search.knn_adjoint(oxygens, found.indices.view(), grads).unwrap();
+            let gradients = search.knn_adjoint(grads, oxygens, found.indices.view()).unwrap();
             let zeros = [Array2::zeros(oxygens.dim()).into_dyn(), zeros];
             let expected = reference.knn(oxygens, found.indices.view(), grads, [&zeros[0], &zeros[1]]);
             assert_flat("grad_queries", &gradients.grad_queries, &expected[0]);
