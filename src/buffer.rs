@@ -261,6 +261,13 @@ pub struct Tile<'a, T> {
 }
 
 impl<'a, T: Element> Tile<'a, T> {
+    /// Whether there are values of the caller to add to. Sums start from +0.0 otherwise, which takes the sign of a zero: what is
+    /// one term alone must look here first.
+    #[inline(always)]
+    pub(crate) fn continues(&self) -> bool {
+        self.start == Start::Values
+    }
+
     /// The value that the sum of the cells at the cursor plus `ahead` starts from: `LANES` cells.
     #[inline(always)]
     pub(crate) fn start<S: Simd>(&self, s: S, ahead: usize) -> S::V<T> {

@@ -15,7 +15,7 @@ use crate::layout::{check_shape, dense, elements};
 use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
 use crate::simd::Level;
 use bytemuck::Pod;
-use ndarray::{Array3, ArrayView3, ArrayViewMut1, ArrayViewMut3};
+use ndarray::{Array3, ArrayBase, ArrayView3, ArrayViewMut1, ArrayViewMut3, DataMut, Ix3, RawData};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(super) struct Climb {
 /// What becomes of windows.
 pub(super) enum Kind<'a> {
     /// Their maxima, and the arguments of each level.
-    Max(&'a mut [Array3<u8>]),
+    Max(Vec<ArrayViewMut3<'a, u8>>),
     Sum,
     Mean,
 }
@@ -76,28 +76,34 @@ impl Climb {
     }
 
     /// Refuses arrays that are not those of levels 1 and up.
-    pub fn check_arrays<V>(&self, argument: &'static str, arrays: &[Array3<V>]) -> Result<()> {
+    pub fn check_arrays<S: RawData>(&self, argument: &'static str, arrays: &[ArrayBase<S, Ix3>]) -> Result<()> {
         check_shape(argument, &[arrays.len()], &[self.levels - 1])?;
         (1..).zip(arrays).try_for_each(|(k, array)| check_shape(argument, array.shape(), &self.level_shape(k)))
     }
 
     /// Computes levels 1 and up.
-    pub fn forward<T: Real>(&self, x: &ArrayView3<'_, T>, levels: &mut [Array3<T>], kind: Kind<'_>) -> Result<()> {
+    pub fn forward<T: Real>(
+        &self,
+        x: &ArrayView3<'_, T>,
+        mut levels: Vec<ArrayViewMut3<'_, T>>,
+        kind: Kind<'_>,
+    ) -> Result<()> {
         let cells = dense(x)?;
         let mean = matches!(kind, Kind::Mean);
-        let arguments = if let Kind::Max(arguments) = kind { Some(arguments) } else { None };
-        let standard = levels.iter().all(Array3::is_standard_layout)
-            && arguments.as_ref().is_none_or(|arrays| arrays.iter().all(Array3::is_standard_layout));
+        let mut arguments = if let Kind::Max(arguments) = kind { Some(arguments) } else { None };
+        let standard = levels.iter().all(ArrayViewMut3::is_standard_layout)
+            && arguments.iter().flatten().all(ArrayViewMut3::is_standard_layout);
         if standard {
-            self.climb(&cells, slices(levels), arguments.map(|arrays| slices(arrays)), mean);
+            self.climb(&cells, slices(levels), arguments.map(slices), mean);
             return Ok(());
         }
-        // The caller's arrays have their axes in another order.
+        // The caller's arrays have strides.
         let mut fresh = self.arrays::<T>()?;
         let mut chosen = if arguments.is_some() { Some(self.arrays::<u8>()?) } else { None };
-        self.climb(&cells, slices(&mut fresh), chosen.as_mut().map(|arrays| slices(arrays)), mean);
+        let views = chosen.as_mut().map(|arrays| slices(views_mut(arrays)));
+        self.climb(&cells, slices(views_mut(&mut fresh)), views, mean);
         levels.iter_mut().zip(&fresh).for_each(|(to, from)| to.assign(from));
-        for (to, from) in arguments.into_iter().flatten().zip(chosen.iter().flatten()) {
+        for (to, from) in arguments.iter_mut().flatten().zip(chosen.iter().flatten()) {
             to.assign(from);
         }
         Ok(())
@@ -228,15 +234,24 @@ impl Climb {
     ) -> Result<Filled> {
         let top = self.levels - 1;
         if top == 0 {
-            let zeros = vec![T::zero(); self.plane(0)];
-            return Ok(for_each_tile(out, self.shape[0], &self.cut::<T>(0, 0), &|_, planes, tile| {
-                for plane in planes {
-                    match &cotangents[0] {
-                        Some(cells) => tile.push_slice(&cells[plane * zeros.len()..][..zeros.len()]),
-                        None => tile.push_slice(&zeros),
+            let plane = self.plane(0);
+            return Ok(for_each_tile(
+                out,
+                self.shape[0],
+                &self.cut::<T>(0, 0),
+                &|_, planes, tile| match &cotangents[0] {
+                    Some(cells) if !tile.continues() => {
+                        tile.push_slice(&cells[planes.start * plane..planes.end * plane])
                     }
-                }
-            }));
+                    Some(cells) => {
+                        let sums = tile.accumulators().iter_mut().zip(&cells[planes.start * plane..]);
+                        sums.for_each(|(sum, &grad)| *sum = *sum + grad);
+                    }
+                    None => {
+                        tile.accumulators();
+                    }
+                },
+            ));
         }
         let mut grads: Cow<'_, [T]> = match &cotangents[top] {
             Some(cells) => Cow::Borrowed(cells),
@@ -350,9 +365,14 @@ fn zeros<V: Pod + Send + Sync>(shape: Cell) -> Result<Array3<V>> {
     Ok(buffer.finish(filled, &shape))
 }
 
+/// Arrays as they are written to.
+pub(super) fn views_mut<V, S: DataMut<Elem = V>>(arrays: &mut [ArrayBase<S, Ix3>]) -> Vec<ArrayViewMut3<'_, V>> {
+    arrays.iter_mut().map(|array| array.view_mut()).collect()
+}
+
 /// The cells of arrays in standard layout.
-fn slices<V>(arrays: &mut [Array3<V>]) -> Vec<&mut [V]> {
-    arrays.iter_mut().map(|array| array.as_slice_mut().expect("a standard layout")).collect()
+fn slices<V>(arrays: Vec<ArrayViewMut3<'_, V>>) -> Vec<&mut [V]> {
+    arrays.into_iter().map(|array| array.into_slice().expect("a standard layout")).collect()
 }
 
 /// What the operators on pyramids of numbers have in common: their levels and how they are computed.

@@ -1,11 +1,11 @@
 //! The pyramids of sums and of means, which are linear.
 
-use super::climb::{Climb, Kind, levels};
+use super::climb::{Climb, Kind, levels, views_mut};
 use super::tuning::Tuning;
 use crate::Real;
 use crate::buffer::{Output, Start};
 use crate::error::Result;
-use ndarray::{Array3, ArrayView3, ArrayViewMut3};
+use ndarray::{Array3, ArrayBase, ArrayView3, ArrayViewMut3, DataMut, Ix3};
 use std::marker::PhantomData;
 
 /// Every coarser level of an array: the sum of each window of 2 x 2 x 2, and of those again, up to the sum of all.
@@ -88,19 +88,23 @@ macro_rules! linear {
             pub fn forward(&self, x: ArrayView3<'_, T>) -> Result<Vec<Array3<T>>> {
                 self.climb.check_x(&x)?;
                 let mut levels = self.climb.arrays()?;
-                self.climb.forward(&x, &mut levels, Kind::$kind)?;
+                self.climb.forward(&x, views_mut(&mut levels), Kind::$kind)?;
                 Ok(levels)
             }
 
-            /// [`Self::forward`] into the caller's arrays, one for each of levels 1 and up, which are overwritten.
+            /// [`Self::forward`] into the caller's arrays or views, one for each of levels 1 and up, which are overwritten.
             ///
             /// # Errors
             ///
             /// As [`Self::forward`], and [`Error::Shape`](crate::Error::Shape) for `levels`; nothing is written then.
-            pub fn forward_into(&self, x: ArrayView3<'_, T>, levels: &mut [Array3<T>]) -> Result<()> {
+            pub fn forward_into(
+                &self,
+                x: ArrayView3<'_, T>,
+                levels: &mut [ArrayBase<impl DataMut<Elem = T>, Ix3>],
+            ) -> Result<()> {
                 self.climb.check_x(&x)?;
                 self.climb.check_arrays("levels", levels)?;
-                self.climb.forward(&x, levels, Kind::$kind)
+                self.climb.forward(&x, views_mut(levels), Kind::$kind)
             }
 
             /// The gradient of `x` for `cotangents[k]` of each level `k`, level 0 included, `None` where there is none:
@@ -125,9 +129,31 @@ macro_rules! linear {
                 cotangents: &[Option<ArrayView3<'_, T>>],
                 grad_x: ArrayViewMut3<'_, T>,
             ) -> Result<()> {
+                self.adjoint_from(cotangents, grad_x, Start::Zero)
+            }
+
+            /// [`Self::adjoint`] added to the caller's array.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::adjoint_into`].
+            pub fn adjoint_add(
+                &self,
+                cotangents: &[Option<ArrayView3<'_, T>>],
+                grad_x: ArrayViewMut3<'_, T>,
+            ) -> Result<()> {
+                self.adjoint_from(cotangents, grad_x, Start::Values)
+            }
+
+            fn adjoint_from(
+                &self,
+                cotangents: &[Option<ArrayView3<'_, T>>],
+                grad_x: ArrayViewMut3<'_, T>,
+                start: Start,
+            ) -> Result<()> {
                 self.climb.check_gradient(&grad_x)?;
                 let cotangents = self.climb.cotangents(cotangents, matches!(Kind::$kind, Kind::Mean))?;
-                let _ = self.climb.descend(&cotangents, None, Output::array(grad_x, Start::Zero))?;
+                let _ = self.climb.descend(&cotangents, None, Output::array(grad_x, start))?;
                 Ok(())
             }
         }

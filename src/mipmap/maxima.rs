@@ -1,11 +1,12 @@
 //! The pyramid of maxima.
 
-use super::climb::{Climb, Kind, levels};
+use super::climb::{Climb, Kind, levels, views_mut};
 use super::tuning::Tuning;
 use crate::Real;
 use crate::buffer::{Output, Start};
 use crate::error::{Error, Result};
-use ndarray::{Array3, ArrayView3, ArrayViewMut3};
+use crate::layout::dense;
+use ndarray::{Array3, ArrayBase, ArrayView3, ArrayViewMut3, Data, DataMut, Ix3};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -75,11 +76,11 @@ impl<T: Real> MaxPyramid<T> {
     pub fn forward(&self, x: ArrayView3<'_, T>) -> Result<MaxLevels<T>> {
         self.climb.check_x(&x)?;
         let (mut levels, mut arguments) = (self.climb.arrays()?, self.climb.arrays()?);
-        self.climb.forward(&x, &mut levels, Kind::Max(&mut arguments))?;
+        self.climb.forward(&x, views_mut(&mut levels), Kind::Max(views_mut(&mut arguments)))?;
         Ok(MaxLevels { levels, arguments })
     }
 
-    /// [`MaxPyramid::forward`] into the caller's arrays, one for each of levels 1 and up, which are overwritten.
+    /// [`MaxPyramid::forward`] into the caller's arrays or views, one for each of levels 1 and up, which are overwritten.
     ///
     /// # Errors
     ///
@@ -87,13 +88,13 @@ impl<T: Real> MaxPyramid<T> {
     pub fn forward_into(
         &self,
         x: ArrayView3<'_, T>,
-        levels: &mut [Array3<T>],
-        arguments: &mut [Array3<u8>],
+        levels: &mut [ArrayBase<impl DataMut<Elem = T>, Ix3>],
+        arguments: &mut [ArrayBase<impl DataMut<Elem = u8>, Ix3>],
     ) -> Result<()> {
         self.climb.check_x(&x)?;
         self.climb.check_arrays("levels", levels)?;
         self.climb.check_arrays("arguments", arguments)?;
-        self.climb.forward(&x, levels, Kind::Max(arguments))
+        self.climb.forward(&x, views_mut(levels), Kind::Max(views_mut(arguments)))
     }
 
     /// The gradient of `x` for `cotangents[k]` of each level `k`, level 0 included, `None` where there is none, and the arguments of
@@ -103,8 +104,13 @@ impl<T: Real> MaxPyramid<T> {
     ///
     /// [`Error::Shape`] where there are more cotangents than levels, or for an array of another shape;
     /// [`Error::IndexOutOfRange`] for the first argument that names no child; [`Error::Allocation`].
-    pub fn adjoint(&self, cotangents: &[Option<ArrayView3<'_, T>>], arguments: &[Array3<u8>]) -> Result<Array3<T>> {
-        let (cotangents, arguments) = self.checked(cotangents, arguments)?;
+    pub fn adjoint(
+        &self,
+        cotangents: &[Option<ArrayView3<'_, T>>],
+        arguments: &[ArrayBase<impl Data<Elem = u8>, Ix3>],
+    ) -> Result<Array3<T>> {
+        let arguments = views(arguments);
+        let (cotangents, arguments) = self.checked(cotangents, &arguments)?;
         self.climb.gradient(|out| self.climb.descend(&cotangents, Some(&arguments), out))
     }
 
@@ -116,12 +122,36 @@ impl<T: Real> MaxPyramid<T> {
     pub fn adjoint_into(
         &self,
         cotangents: &[Option<ArrayView3<'_, T>>],
-        arguments: &[Array3<u8>],
+        arguments: &[ArrayBase<impl Data<Elem = u8>, Ix3>],
         grad_x: ArrayViewMut3<'_, T>,
+    ) -> Result<()> {
+        self.adjoint_from(cotangents, &views(arguments), grad_x, Start::Zero)
+    }
+
+    /// [`MaxPyramid::adjoint`] added to the caller's array.
+    ///
+    /// # Errors
+    ///
+    /// As [`MaxPyramid::adjoint_into`].
+    pub fn adjoint_add(
+        &self,
+        cotangents: &[Option<ArrayView3<'_, T>>],
+        arguments: &[ArrayBase<impl Data<Elem = u8>, Ix3>],
+        grad_x: ArrayViewMut3<'_, T>,
+    ) -> Result<()> {
+        self.adjoint_from(cotangents, &views(arguments), grad_x, Start::Values)
+    }
+
+    fn adjoint_from(
+        &self,
+        cotangents: &[Option<ArrayView3<'_, T>>],
+        arguments: &[ArrayView3<'_, u8>],
+        grad_x: ArrayViewMut3<'_, T>,
+        start: Start,
     ) -> Result<()> {
         self.climb.check_gradient(&grad_x)?;
         let (cotangents, arguments) = self.checked(cotangents, arguments)?;
-        let _ = self.climb.descend(&cotangents, Some(&arguments), Output::array(grad_x, Start::Zero))?;
+        let _ = self.climb.descend(&cotangents, Some(&arguments), Output::array(grad_x, start))?;
         Ok(())
     }
 
@@ -129,20 +159,16 @@ impl<T: Real> MaxPyramid<T> {
     fn checked<'a>(
         &self,
         cotangents: &'a [Option<ArrayView3<'_, T>>],
-        arguments: &'a [Array3<u8>],
+        arguments: &'a [ArrayView3<'_, u8>],
     ) -> Result<(Vec<Option<Cow<'a, [T]>>>, Vec<Cow<'a, [u8]>>)> {
         self.climb.check_arrays("arguments", arguments)?;
         (0..).zip(arguments).try_for_each(|(k, array)| self.check_arguments(k, array))?;
         let cotangents = self.climb.cotangents(cotangents, false)?;
-        let cells = |array: &'a Array3<u8>| match array.as_slice() {
-            Some(cells) => Cow::Borrowed(cells),
-            None => Cow::Owned(array.iter().copied().collect()),
-        };
-        Ok((cotangents, arguments.iter().map(cells).collect()))
+        Ok((cotangents, arguments.iter().map(dense).collect::<Result<_>>()?))
     }
 
     /// Whether each argument of level `k + 1` names a child.
-    fn check_arguments(&self, k: usize, arguments: &Array3<u8>) -> Result<()> {
+    fn check_arguments(&self, k: usize, arguments: &ArrayView3<'_, u8>) -> Result<()> {
         let below = self.climb.level_shape(k);
         // No cell has all eight children where an axis ends in half a window: there the limit is lower.
         let bad = |(x, y, z): (usize, usize, usize), argument: u8| {
@@ -175,4 +201,8 @@ impl<T: Real> MaxPyramid<T> {
             }),
         }
     }
+}
+
+fn views(arrays: &[ArrayBase<impl Data<Elem = u8>, Ix3>]) -> Vec<ArrayView3<'_, u8>> {
+    arrays.iter().map(|array| array.view()).collect()
 }

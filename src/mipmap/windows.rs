@@ -323,6 +323,10 @@ fn push<T: Element, S: Simd, const STREAM: bool>(
             low = s.load(own) + low;
             high = s.load(&own[T::LANES..]) + high;
         }
+        if tile.continues() {
+            low = tile.start(s, 0) + low;
+            high = tile.start(s, T::LANES) + high;
+        }
         if STREAM {
             tile.push_streamed([low, high]);
         } else {
@@ -336,7 +340,13 @@ fn push<T: Element, S: Simd, const STREAM: bool>(
         low = s.load_head(&own[..head]) + low;
         high = s.load_head(&own[head..head + tail]) + high;
     }
+    if tile.continues() {
+        low = tile.start_head(s, head) + low;
+    }
     tile.push_head(low, head);
+    if tile.continues() {
+        high = tile.start_head(s, tail) + high;
+    }
     tile.push_head(high, tail);
 }
 

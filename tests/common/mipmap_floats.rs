@@ -217,6 +217,11 @@ impl FloatsCase {
         let assert_gradient = |found: &Array3<T>| {
             assert_cells(&format!("gradient, {what}"), found, &gradient.mapv(Bits::Computed).into_dyn());
         };
+        let mut sum = grad_x.to_owned();
+        sum.zip_mut_with(gradient, |sum, &grad| *sum = *sum + grad);
+        let assert_sum = |found: &ArrayViewMut3<'_, T>| {
+            assert_cells(&format!("added gradient, {what}"), found, &sum.mapv(Bits::Computed).into_dyn());
+        };
         let mut levels: Vec<_> = expected.iter().map(|level| Array3::from_elem(level.raw_dim(), T::nan())).collect();
         match self.family {
             Family::Max => {
@@ -227,9 +232,12 @@ impl FloatsCase {
                 assert_levels(&found.levels);
                 assert_eq!(found.arguments, arguments, "arguments of {what}");
                 let mut bytes: Vec<_> = arguments.iter().map(|a| Array3::from_elem(a.raw_dim(), 255)).collect();
-                pyramid.forward_into(x, &mut levels, &mut bytes).expect("good arrays");
+                let mut views: Vec<_> = levels.iter_mut().map(|level| level.view_mut()).collect();
+                pyramid.forward_into(x, &mut views, &mut bytes).expect("good arrays");
                 assert_eq!(bytes, arguments, "arguments of {what}");
                 assert_gradient(&pyramid.adjoint(cotangents, arguments).expect("good cotangents"));
+                pyramid.adjoint_add(cotangents, arguments, grad_x.view_mut()).expect("good cotangents");
+                assert_sum(&grad_x);
                 pyramid.adjoint_into(cotangents, arguments, grad_x.view_mut()).expect("good cotangents");
             }
             Family::Mean => {
@@ -239,6 +247,8 @@ impl FloatsCase {
                 assert_levels(&pyramid.forward(x).expect("a good array"));
                 pyramid.forward_into(x, &mut levels).expect("good arrays");
                 assert_gradient(&pyramid.adjoint(cotangents).expect("good cotangents"));
+                pyramid.adjoint_add(cotangents, grad_x.view_mut()).expect("good cotangents");
+                assert_sum(&grad_x);
                 pyramid.adjoint_into(cotangents, grad_x.view_mut()).expect("good cotangents");
             }
             Family::Sum => {
@@ -248,6 +258,8 @@ impl FloatsCase {
                 assert_levels(&pyramid.forward(x).expect("a good array"));
                 pyramid.forward_into(x, &mut levels).expect("good arrays");
                 assert_gradient(&pyramid.adjoint(cotangents).expect("good cotangents"));
+                pyramid.adjoint_add(cotangents, grad_x.view_mut()).expect("good cotangents");
+                assert_sum(&grad_x);
                 pyramid.adjoint_into(cotangents, grad_x.view_mut()).expect("good cotangents");
             }
         }
