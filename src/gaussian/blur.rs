@@ -237,4 +237,46 @@ impl<T: Real> Blur<T> {
         let filled = self.core.transpose(&grad_y, &shapes, frame, Output::fresh(buffer.cells()))?;
         Ok(buffer.finish(filled, &shape))
     }
+
+    /// [`Blur::adjoint_image`] into the caller's array, which is overwritten and says the size.
+    ///
+    /// # Errors
+    ///
+    /// As [`Blur::adjoint_image`]; nothing is written then.
+    pub fn adjoint_image_into(
+        &self,
+        grad_y: ArrayView4<'_, T>,
+        shapes: ArrayView<'_, T, impl Dimension>,
+        grad_image: ArrayViewMut4<'_, T>,
+    ) -> Result<()> {
+        self.adjoint_image_from(&grad_y, &shapes, grad_image, Start::Zero)
+    }
+
+    /// [`Blur::adjoint_image`] added to the caller's array, which says the size.
+    ///
+    /// # Errors
+    ///
+    /// As [`Blur::adjoint_image`]; nothing is written then.
+    pub fn adjoint_image_add(
+        &self,
+        grad_y: ArrayView4<'_, T>,
+        shapes: ArrayView<'_, T, impl Dimension>,
+        grad_image: ArrayViewMut4<'_, T>,
+    ) -> Result<()> {
+        self.adjoint_image_from(&grad_y, &shapes, grad_image, Start::Values)
+    }
+
+    fn adjoint_image_from(
+        &self,
+        grad_y: &ArrayView4<'_, T>,
+        shapes: &ArrayView<'_, T, impl Dimension>,
+        grad_image: ArrayViewMut4<'_, T>,
+        start: Start,
+    ) -> Result<()> {
+        let frame = self.core.frame(grad_image.shape());
+        self.core.check_small("grad_y", grad_y.shape(), frame)?;
+        self.core.check_shapes("shapes", shapes.shape(), frame)?;
+        let _ = self.core.transpose(grad_y, shapes, frame, Output::array(grad_image, start))?;
+        Ok(())
+    }
 }

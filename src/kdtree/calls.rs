@@ -233,6 +233,16 @@ calls! {
         of.run_adjoint_values(grad_y)
     }
 
+    /// [`Interpolation::run_adjoint_values_from`].
+    fn interpolation_adjoint_values_from(
+        of: &Interpolation<'_, Self>,
+        grad_y: &ArrayView2<'_, Self>,
+        grad_values: ArrayViewMut2<'_, Self>,
+        start: Start
+    ) -> Result<()> {
+        of.run_adjoint_values_from(grad_y, grad_values, start)
+    }
+
     /// [`PerQuery::check`].
     fn check(values: &PerQuery<'_, Self>, argument: &'static str, queries: usize) -> Result<()> {
         values.check(argument, queries)

@@ -162,6 +162,36 @@ impl<T: Real> Interpolation<'_, T> {
         T::interpolation_adjoint_values(self, &grad_y)
     }
 
+    /// [`Interpolation::adjoint_values`] into the caller's array (N, C), which is overwritten.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interpolation::forward`]; nothing is written then.
+    pub fn adjoint_values_into(&self, grad_y: ArrayView2<'_, T>, grad_values: ArrayViewMut2<'_, T>) -> Result<()> {
+        self.adjoint_values_from(&grad_y, grad_values, Start::Zero)
+    }
+
+    /// [`Interpolation::adjoint_values`] added to the caller's array (N, C): every sum starts from the value found there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interpolation::forward`]; nothing is written then.
+    pub fn adjoint_values_add(&self, grad_y: ArrayView2<'_, T>, grad_values: ArrayViewMut2<'_, T>) -> Result<()> {
+        self.adjoint_values_from(&grad_y, grad_values, Start::Values)
+    }
+
+    fn adjoint_values_from(
+        &self,
+        grad_y: &ArrayView2<'_, T>,
+        grad_values: ArrayViewMut2<'_, T>,
+        start: Start,
+    ) -> Result<()> {
+        let channels = grad_y.ncols();
+        self.check_grad_y(grad_y, channels)?;
+        check_shape("grad_values", grad_values.shape(), &[self.tree.len(), channels])?;
+        T::interpolation_adjoint_values_from(self, grad_y, grad_values, start)
+    }
+
     fn adjoint_from(
         &self,
         grad_y: &ArrayView2<'_, T>,
@@ -283,6 +313,18 @@ impl<'t, T: Real> Interpolation<'t, T> {
 
     pub(super) fn run_adjoint_values(&self, grad_y: &ArrayView2<'_, T>) -> Result<Array2<T>> {
         self.sums.adjoint_x(grad_y.view(), self.weights.view())
+    }
+
+    pub(super) fn run_adjoint_values_from(
+        &self,
+        grad_y: &ArrayView2<'_, T>,
+        grad_values: ArrayViewMut2<'_, T>,
+        start: Start,
+    ) -> Result<()> {
+        match start {
+            Start::Zero => self.sums.adjoint_x_into(grad_y.view(), self.weights.view(), grad_values),
+            Start::Values => self.sums.adjoint_x_add(grad_y.view(), self.weights.view(), grad_values),
+        }
     }
 
     /// From gradients to weights that are not normalised, (M, K), to gradients to distances, in place.

@@ -172,6 +172,15 @@ impl BlurCase {
         self.assert_image("grad_image", &found.grad_image, &transposed);
         let alone = blur.adjoint_image(grad_y, shapes.view(), self.placement().size).expect("good kernels");
         self.assert_image("grad_image of adjoint_image", &alone, &transposed);
+        let start = Strided::new(image.raw_dim(), self.layout.second, || number(random.normal()));
+        check_image("grad_image of adjoint_image_into", &start, &alone, |grad_image| {
+            blur.adjoint_image_into(grad_y, shapes.view(), grad_image)
+        });
+        let mut added = start.clone();
+        blur.adjoint_image_add(grad_y, shapes.view(), added.view_mut()).expect("good kernels");
+        let sums = kernels.spread(self.standard(grad_y), Some(self.standard(start.view())));
+        self.assert_image("grad_image of adjoint_image_add", &added.view().to_owned(), &sums);
+        assert_same("the memory around", &added.outside(T::zero()), &start.outside(T::zero()));
         let expected = kernels.blur_gradients(window, self.standard(grad_y), self.standard(image));
         self.assert_shapes("blur", &found.grad_shapes, &expected);
         self.check_outputs(

@@ -181,6 +181,11 @@ impl InterpolateCase {
         let alone = flat(&grad_y, [found.queries.nrows(), channels]);
         let alone = alone.into_dimensionality::<Ix2>().expect("two axes");
         assert_flat("adjoint_values", &at.adjoint_values(alone.view()).expect("the shapes are right"), &expected);
+        let start = Strided::new(values.view().raw_dim(), self.layout.y, || Values::Spread.draw(random));
+        check_into("adjoint_values_into", &start, &expected, |grads| at.adjoint_values_into(alone.view(), grads));
+        let from = flat(&start.view(), groups.features(channels));
+        let expected = groups.weighted_x(&grad_y, &found.weights, &from);
+        check_into("adjoint_values_add", &start, &expected, |grads| at.adjoint_values_add(alone.view(), grads));
     }
 
     fn check_adjoint<T: Value>(

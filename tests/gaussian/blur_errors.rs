@@ -55,6 +55,8 @@ fn wrong_shapes() {
         assert_eq!(scatter.forward(grad.view(), bad.view(), [5, 4]), Err(error.clone()));
         assert_eq!(scatter.adjoint(x.view(), grad.view(), bad.view()).err(), Some(error.clone()));
         refused(error.clone(), OUTPUTS, |y| blur.forward_into(x.view(), bad.view(), y));
+        refused(error.clone(), IMAGE, |y| blur.adjoint_image_into(grad.view(), bad.view(), y));
+        refused(error.clone(), IMAGE, |y| blur.adjoint_image_add(grad.view(), bad.view(), y));
         refused(error, IMAGE, |y| scatter.forward_into(grad.view(), bad.view(), y));
     }
     for found in wrong(OUTPUTS, 4) {
@@ -101,6 +103,8 @@ fn kernels_that_are_refused() {
     refuse(scatter.adjoint(x.view(), grad.view(), shapes.view()).err());
     refused(error.clone(), OUTPUTS, |y| blur.forward_into(x.view(), shapes.view(), y));
     refused(error.clone(), IMAGE, |y| scatter.forward_into(grad.view(), shapes.view(), y));
+    refused(error.clone(), IMAGE, |y| blur.adjoint_image_into(grad.view(), shapes.view(), y));
+    refused(error.clone(), IMAGE, |y| blur.adjoint_image_add(grad.view(), shapes.view(), y));
     for add in [false, true] {
         let result = untouched(IMAGE, |a| {
             untouched(SHAPES, |b| match add {

@@ -121,7 +121,15 @@ fn wrong_shapes_are_refused_and_nothing_is_written() {
         assert_eq!(at.adjoint(ones(bad).view(), values.view()).err(), Some(error));
     }
     for bad in wrong(RESULTS, 1) {
-        assert_eq!(at.adjoint_values(ones(bad).view()).err(), Some(shape_error("grad_y", bad, RESULTS)));
+        let error = shape_error("grad_y", bad, RESULTS);
+        assert_eq!(at.adjoint_values(ones(bad).view()).err(), Some(error.clone()));
+        refused(error.clone(), VALUES, |grads| at.adjoint_values_into(ones(bad).view(), grads));
+        refused(error, VALUES, |grads| at.adjoint_values_add(ones(bad).view(), grads));
+    }
+    for bad in wrong(VALUES, 2) {
+        let error = shape_error("grad_values", bad, VALUES);
+        refused(error.clone(), bad, |grads| at.adjoint_values_into(grad_y.view(), grads));
+        refused(error, bad, |grads| at.adjoint_values_add(grad_y.view(), grads));
     }
 }
 
