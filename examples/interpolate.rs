@@ -5,6 +5,9 @@
 //! interpolated. It exits with 1 where a gradient is wrong.
 #![allow(clippy::print_stdout, reason = "printing is what an example is for")]
 
+#[allow(dead_code, reason = "nothing is read or made up here")]
+#[path = "tour/picture.rs"]
+mod picture;
 #[allow(dead_code, reason = "the tour draws more kinds of numbers")]
 #[path = "tour/random.rs"]
 mod random;
@@ -13,7 +16,7 @@ use pullback::kdtree::{Interpolate, KdTree};
 use pullback::ndarray::{Array2, ArrayView2, Axis, aview1, s};
 use random::Random;
 use std::error::Error;
-use std::fs::{File, read_to_string};
+use std::fs::read_to_string;
 use std::process::ExitCode;
 
 /// Neighbours of a cell, the power of their distance, and cells along the longer side.
@@ -64,11 +67,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
     let right = check(points, values, few, cell)?;
     if let Some(path) = picture {
         let path = path.ok_or("--picture needs the name of a file")?;
-        let shades = field.iter().map(|value| (value - least) / (most - least).max(f64::MIN_POSITIVE));
-        let pixels: Vec<u8> = shades.flat_map(colour).collect();
-        let mut encoder = png::Encoder::new(File::create(&path)?, width as u32, height as u32);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.write_header()?.write_image_data(&pixels)?;
+        picture::write(&path, picture::shaded(&field.into_shape_with_order((height, width))?).view())?;
         println!("{path} is written");
     }
     Ok(right)
@@ -138,14 +137,4 @@ fn read(path: &str, column: Option<&str>) -> Result<Array2<f64>, Box<dyn Error>>
         samples.push_row(aview1(&sample))?;
     }
     if samples.nrows() < 2 { Err("fewer than two samples".into()) } else { Ok(samples) }
-}
-
-/// From dark blue over green to yellow.
-fn colour(shade: f64) -> [u8; 3] {
-    let ramp = |ends: [f64; 3]| {
-        let (from, to, part) =
-            if shade < 0.5 { (ends[0], ends[1], 2.0 * shade) } else { (ends[1], ends[2], 2.0 * shade - 1.0) };
-        (from + (to - from) * part) as u8
-    };
-    [ramp([68.0, 33.0, 253.0]), ramp([1.0, 145.0, 231.0]), ramp([84.0, 140.0, 37.0])]
 }

@@ -68,7 +68,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
     println!("{} rays in {:.1} ms, {seen} hit something", hits.t.len(), 1e3 * seconds);
     if let Some(directory) = directory {
         let directory = directory.ok_or("--pictures needs the name of a directory")?;
-        picture::write(&format!("{directory}/depth.png"), depth(&hits).view())?;
+        picture::write(format!("{directory}/depth.png"), depth(&hits).view())?;
         println!("{directory}/depth.png is written");
     }
     check(&pyramid, &hits, (&origins, &directions))

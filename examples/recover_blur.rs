@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what an example is for")]
 
 #[path = "tour/picture.rs"]
+#[allow(dead_code, reason = "colours are for fields of numbers")]
 mod picture;
 
 use pullback::gaussian::{Blur, Border, Centre};
@@ -82,8 +83,8 @@ fn run() -> Result<bool, Box<dyn Error>> {
     if let Some(directory) = directory {
         let directory = directory.ok_or("--pictures needs the name of a directory")?;
         let again = blur.forward(sharp.view(), spread(&found, height, width).view())?;
-        picture::write(&format!("{directory}/blurred.png"), blurred.index_axis(Axis(0), 0))?;
-        picture::write(&format!("{directory}/recovered.png"), again.index_axis(Axis(0), 0))?;
+        picture::write(format!("{directory}/blurred.png"), blurred.index_axis(Axis(0), 0))?;
+        picture::write(format!("{directory}/recovered.png"), again.index_axis(Axis(0), 0))?;
         println!("{directory}/blurred.png and recovered.png are written");
     }
     Ok(after < before / 100.0)

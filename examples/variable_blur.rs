@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what an example is for")]
 
 #[path = "tour/picture.rs"]
+#[allow(dead_code, reason = "colours are for fields of numbers")]
 mod picture;
 #[allow(dead_code, reason = "the tour draws more kinds of numbers")]
 #[path = "tour/random.rs"]
@@ -50,8 +51,8 @@ fn run() -> Result<bool, Box<dyn Error>> {
     let right = check(&image.slice(part).mapv(f64::from), &shapes.slice(part).mapv(f64::from))?;
     if let Some(directory) = directory {
         let directory = directory.ok_or("--pictures needs the name of a directory")?;
-        picture::write(&format!("{directory}/blurred.png"), blurred.index_axis(Axis(0), 0))?;
-        picture::write(&format!("{directory}/kernels.png"), kernels(&shapes)?.view())?;
+        picture::write(format!("{directory}/blurred.png"), blurred.index_axis(Axis(0), 0))?;
+        picture::write(format!("{directory}/kernels.png"), kernels(&shapes)?.view())?;
         println!("{directory}/blurred.png and kernels.png are written");
     }
     Ok(right)

@@ -1,12 +1,13 @@
 //! Pictures: PNG files as arrays of rows, columns and channels with values from 0 to 1.
 
-use pullback::ndarray::{Array3, ArrayView3};
+use pullback::ndarray::{Array2, Array3, ArrayView3};
 use std::error::Error;
 use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 
 /// A grey or coloured file; transparency is left out.
-pub fn read(path: &str) -> Result<Array3<f32>, Box<dyn Error>> {
+pub fn read(path: impl AsRef<Path>) -> Result<Array3<f32>, Box<dyn Error>> {
     let mut decoder = png::Decoder::new(BufReader::new(File::open(path)?));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info()?;
@@ -20,13 +21,25 @@ pub fn read(path: &str) -> Result<Array3<f32>, Box<dyn Error>> {
 }
 
 /// Values below 0 and above 1 are cut.
-pub fn write(path: &str, picture: ArrayView3<'_, f32>) -> Result<(), Box<dyn Error>> {
+pub fn write(path: impl AsRef<Path>, picture: ArrayView3<'_, f32>) -> Result<(), Box<dyn Error>> {
     let (height, width, channels) = picture.dim();
     let bytes: Vec<u8> = picture.iter().map(|&value| (value.clamp(0.0, 1.0) * 255.0).round() as u8).collect();
     let mut encoder = png::Encoder::new(File::create(path)?, u32::try_from(width)?, u32::try_from(height)?);
     encoder.set_color(if channels == 1 { png::ColorType::Grayscale } else { png::ColorType::Rgb });
     encoder.write_header()?.write_image_data(&bytes)?;
     Ok(())
+}
+
+/// Numbers from the least to the greatest as colours from dark blue over green to yellow.
+pub fn shaded(field: &Array2<f64>) -> Array3<f32> {
+    let (least, most) = (field.fold(f64::INFINITY, |a, &b| a.min(b)), field.fold(f64::NEG_INFINITY, |a, &b| a.max(b)));
+    Array3::from_shape_fn((field.nrows(), field.ncols(), 3), |(row, column, channel)| {
+        let shade = (field[[row, column]] - least) / (most - least).max(f64::MIN_POSITIVE);
+        let ends = [[68.0, 33.0, 253.0], [1.0, 145.0, 231.0], [84.0, 140.0, 37.0]][channel];
+        let (from, to, part) =
+            if shade < 0.5 { (ends[0], ends[1], 2.0 * shade) } else { (ends[1], ends[2], 2.0 * shade - 1.0) };
+        ((from + (to - from) * part) / 255.0) as f32
+    })
 }
 
 /// Something with edges and lines of every direction, for where there is no file.

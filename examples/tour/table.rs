@@ -14,6 +14,8 @@ const TIME: usize = 2;
 #[derive(Default)]
 pub struct Table {
     rows: Vec<[String; HEADS.len()]>,
+    /// Headings, and the rows that they stand above.
+    chapters: Vec<(usize, String)>,
     failed: usize,
     checked: usize,
 }
@@ -40,13 +42,21 @@ impl Table {
         }
     }
 
-    /// Says of the last step whether it was right.
+    /// Says of the last step whether it was right, below what was said of it before.
     pub fn check(&mut self, Check { passed, detail }: Check) {
         self.checked += 1;
         self.failed += usize::from(!passed);
+        if self.rows.last().is_some_and(|[.., cell]| !cell.is_empty()) {
+            self.rows.push(Default::default());
+        }
         if let Some([.., cell]) = self.rows.last_mut() {
             *cell = format!("{}: {detail}", if passed { "ok" } else { "FAILED" });
         }
+    }
+
+    /// Begins a chapter: the steps to come are below a line of their own.
+    pub fn chapter(&mut self, name: &str) {
+        self.chapters.push((self.rows.len(), name.into()));
     }
 
     /// Checks made, and those that failed.
@@ -61,7 +71,10 @@ impl fmt::Display for Table {
         let lines = || std::iter::once(&heads).chain(&self.rows);
         let widths: [usize; HEADS.len()] =
             std::array::from_fn(|column| lines().map(|line| line[column].len()).max().unwrap_or(0));
-        for line in lines() {
+        for (at, line) in lines().enumerate() {
+            if let Some((_, name)) = self.chapters.iter().find(|(row, _)| row + 1 == at) {
+                writeln!(f, "\n{name}")?;
+            }
             let mut text = String::new();
             for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
                 text += &if column == TIME { format!("{cell:>width$}  ") } else { format!("{cell:width$}  ") };

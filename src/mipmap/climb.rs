@@ -241,7 +241,7 @@ impl Climb {
                 &self.cut::<T>(0, 0),
                 &|_, planes, tile| match &cotangents[0] {
                     Some(cells) if !tile.continues() => {
-                        tile.push_slice(&cells[planes.start * plane..planes.end * plane])
+                        tile.push_slice(&cells[planes.start * plane..planes.end * plane]);
                     }
                     Some(cells) => {
                         let sums = tile.accumulators().iter_mut().zip(&cells[planes.start * plane..]);
