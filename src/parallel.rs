@@ -13,8 +13,19 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Below this many bytes moved, waking a second thread should cost more than it saves. An estimate, not measured yet.
+/// Bytes that take a thread a few microseconds to move.
 pub(crate) const PARALLEL_BYTES: usize = 128 << 10;
+
+/// How many times as much work a call from outside of a pool must be. It is handed to threads that may sleep, and waits for them: 15 to 60
+/// microseconds, where a call from a thread of the pool shares its work in one or two (`cargo bench --bench scaling`).
+const OUTSIDE: usize = 8;
+
+/// Whether to share `work` between threads, where `least` takes one of them a few microseconds. It is not the result that
+/// depends on it, but who computes it.
+pub(crate) fn is_worth_threads(work: usize, least: usize) -> bool {
+    let is_outside = || rayon::current_thread_index().is_none();
+    work >= least && (work / OUTSIDE >= least || !is_outside()) && rayon::current_num_threads() > 1
+}
 
 /// Groups of at least this many tiles a thread are computed one after another, by all threads each: what a group reads is
 /// then in the last-level cache once, not beside what another one reads.

@@ -49,6 +49,7 @@ impl Inverse {
                 .par_chunks_mut(rows + 1)
                 .zip(order.par_chunks_mut(per_batch))
                 .enumerate()
+                .with_min_len(CHUNK.div_ceil(per_batch))
                 .for_each(|(batch, (offsets, order))| invert(plan.batch(batch), rows, offsets, order));
         }
         Self { rows, per_batch, offsets, order, in_order: false }

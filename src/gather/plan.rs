@@ -3,7 +3,7 @@
 use super::inverse::Inverse;
 use crate::error::{Error, Result};
 use crate::layout::check_shape;
-use crate::parallel::PARALLEL_BYTES;
+use crate::parallel::{PARALLEL_BYTES, is_worth_threads};
 use crate::simd::Level;
 use ndarray::{ArrayView, Dimension};
 use rayon::prelude::*;
@@ -179,7 +179,7 @@ impl Plan {
 
     /// Whether to use several threads where a row of `width` an index is moved.
     pub(super) fn parallel<T>(&self, width: usize) -> bool {
-        self.tuning.parallel.unwrap_or(self.bytes::<T>(width) >= PARALLEL_BYTES)
+        self.tuning.parallel.unwrap_or_else(|| is_worth_threads(self.bytes::<T>(width), PARALLEL_BYTES))
     }
 
     /// The positions that name each row, built on first need.

@@ -16,7 +16,7 @@ use super::terms::{Owner, Sources, Terms, count};
 use crate::Real;
 use crate::buffer::{Filled, Output, STREAM_BYTES, Tile};
 use crate::layout::Rows;
-use crate::parallel::{Cut, for_each_tile};
+use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
 use std::ops::Range;
 
 /// Sums of a batch beyond this size are not kept in cache: a few of them share a last-level cache.
@@ -171,7 +171,8 @@ pub(super) fn each_hub(
 /// How rows of `width` are reduced, where running sums of `most` bytes a batch stay in cache.
 pub(super) fn reduction<T>(plan: &Plan, width: usize, most: usize) -> Reduction {
     let row_bytes = width * size_of::<T>();
-    let busy = plan.batches >= rayon::current_num_threads() || !plan.parallel::<T>(width);
+    let shared = plan.tuning.parallel.unwrap_or(plan.bytes::<T>(width) >= PARALLEL_BYTES);
+    let busy = !shared || plan.batches >= rayon::current_num_threads();
     let slab = busy && plan.rows * row_bytes <= most;
     plan.tuning.reduction.unwrap_or(if slab { Reduction::Slab } else { Reduction::Inverse })
 }

@@ -10,7 +10,7 @@ use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, STREAM_BYTES, Start};
 use crate::error::{Error, Result};
 use crate::layout::{check_shape, elements};
-use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
+use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile, is_worth_threads};
 use crate::simd::Level;
 use ndarray::{Array3, ArrayD, ArrayView, ArrayView3, ArrayViewMut, Dimension};
 use std::ops::Range;
@@ -323,7 +323,10 @@ impl<T: Real> KernelMaps<T> {
             group: kernels,
             tile: self.tuning.tile.unwrap_or(tile),
             width,
-            parallel: self.tuning.parallel.unwrap_or(kernels.saturating_mul(bytes) >= PARALLEL_BYTES),
+            parallel: self
+                .tuning
+                .parallel
+                .unwrap_or_else(|| is_worth_threads(kernels.saturating_mul(bytes), PARALLEL_BYTES)),
         }
     }
 

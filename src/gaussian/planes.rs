@@ -64,7 +64,9 @@ impl Sharing {
             group,
             tile: self.tile.unwrap_or(TILE / row).max(1),
             width,
-            parallel: self.parallel.unwrap_or(rows.saturating_mul(row) >= 2 * TILE),
+            parallel: self
+                .parallel
+                .unwrap_or_else(|| rows.saturating_mul(row) >= 2 * TILE && rayon::current_num_threads() > 1),
         }
     }
 

@@ -10,6 +10,7 @@ use super::partition::Points;
 use super::periodic::Torus;
 use crate::error::{Error, Result};
 use crate::layout::Rows;
+use crate::parallel::{PARALLEL_BYTES, is_worth_threads};
 use crate::simd::Level;
 use ndarray::ArrayView2;
 use rayon::prelude::*;
@@ -63,8 +64,7 @@ fn copy<T: Kernels>(
 ) {
     let (dims, leaf, len) = (to.dims, to.leaf, to.len);
     let rows = Rows::new(points);
-    let blocks = to.coordinates.par_chunks_mut(dims * leaf).zip(to.ids.par_chunks_mut(leaf));
-    blocks.enumerate().for_each(|(block, (coordinates, ids))| {
+    let copy = |(block, (coordinates, ids)): (usize, (&mut [T], &mut [u32]))| {
         let mut row = vec![T::zero(); dims];
         for (slot, id) in (block * leaf..len).zip(ids.iter_mut()) {
             *id = present.map_or(slot as u32, |present| present[slot]);
@@ -76,7 +76,15 @@ fn copy<T: Kernels>(
                 coordinates[axis * leaf + slot - block * leaf] = x;
             }
         }
-    });
+    };
+    let bytes = len * dims * size_of::<T>();
+    let (coordinates, ids) = (&mut *to.coordinates, &mut *to.ids);
+    if is_worth_threads(bytes, PARALLEL_BYTES) {
+        let blocks = coordinates.par_chunks_mut(dims * leaf).zip(ids.par_chunks_mut(leaf));
+        blocks.enumerate().for_each(copy);
+    } else {
+        coordinates.chunks_mut(dims * leaf).zip(ids.chunks_mut(leaf)).enumerate().for_each(copy);
+    }
 }
 
 /// Builds the subtree over `points`: its nodes and its leaves' boxes.

@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::gather::Inverse;
 use crate::layout::{Rows, elements};
-use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
+use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile, is_worth_threads};
 use crate::simd::prefetch;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -143,7 +143,7 @@ impl<T: Element> Pairs<'_, T> {
             return Filled::NOTHING;
         }
         let bytes = (self.indices.len() + rows) * self.dims * size_of::<T>();
-        let parallel = self.parallel.unwrap_or(bytes >= PARALLEL_BYTES);
+        let parallel = self.parallel.unwrap_or_else(|| is_worth_threads(bytes, PARALLEL_BYTES));
         let cut = Cut { group: rows, tile: TILE, width: self.dims, parallel };
         for_each_tile(out, rows, &cut, &|_, rows, tile| {
             dims!(self.dims, |dims| self.sum_rows(dims, rows, terms, tile));

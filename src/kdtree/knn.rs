@@ -14,7 +14,7 @@ use super::queries::Queries;
 use super::search::{Options, Tuning};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::parallel::{Place, for_each_scattered};
+use crate::parallel::{Place, for_each_scattered, is_worth_threads};
 use crate::simd::Level;
 
 /// Queries of a tile: a multiple of every vector and of the smallest leaf.
@@ -27,8 +27,8 @@ fn points_a_query(dims: usize) -> usize {
     if (7..12).contains(&dims) { 1 } else { 8 }
 }
 
-/// From this many neighbours in all, waking a second thread should pay. An estimate, not measured yet.
-const PARALLEL: usize = 1024;
+/// Neighbours that take a few microseconds to find.
+const PARALLEL: usize = 256;
 
 /// Searches for the `k` nearest neighbours of `queries`; of points among the others.
 pub(super) fn knn<T: Kernels>(
@@ -52,7 +52,7 @@ pub(super) fn knn<T: Kernels>(
     let (mut distances, mut indices) = (Buffer::<T>::new(cells)?, Buffer::<u32>::new(cells)?);
     let can_share = k <= MAX_K && metric == Metric::L2 && tree.torus.is_none();
     let packets = can_share && tuning.packets.unwrap_or(count * points_a_query(tree.dims) >= tree.points);
-    let parallel = tuning.parallel.unwrap_or(cells >= PARALLEL);
+    let parallel = tuning.parallel.unwrap_or_else(|| is_worth_threads(cells, PARALLEL));
     // Long rows make tiles of fewer queries, so that their answers stay in cache.
     let tile = if k <= 64 { TILE } else { (TILE * 64 / k).next_multiple_of(16) };
     let places = (Place::Even(k), Place::Even(k));

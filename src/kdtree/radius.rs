@@ -13,7 +13,7 @@ use super::rank;
 use super::search::{Options, Tuning};
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::parallel::{Offsets, Place, for_each_scattered};
+use crate::parallel::{Offsets, Place, for_each_scattered, is_worth_threads};
 use crate::simd::Level;
 use ndarray::{Array1, Array2};
 use rayon::prelude::*;
@@ -22,8 +22,8 @@ use std::mem::MaybeUninit;
 /// Queries of a tile.
 const TILE: usize = 128;
 
-/// From this many queries on, waking a second thread should pay. An estimate, not measured yet.
-const PARALLEL: usize = 256;
+/// Queries that take a few microseconds at least.
+const PARALLEL: usize = 16;
 
 /// Hits a query that there is room for at first.
 const ROOM: usize = 32;
@@ -60,7 +60,7 @@ pub(super) fn radius<T: Kernels>(
 ) -> Result<RadiusNeighbors<T>> {
     let Options { metric, squared, by_distance, .. } = *options;
     let search = Search { tree, level, metric, bounds: KeyBounds::at_most(metric, radius), after_own: false };
-    let parallel = tuning.parallel.unwrap_or(queries.len() >= PARALLEL);
+    let parallel = tuning.parallel.unwrap_or_else(|| is_worth_threads(queries.len(), PARALLEL));
     let tiles = search.collect(queries, parallel, by_distance)?;
     let offsets = offsets(queries, &tiles, 1)?;
     let (mut distances, mut indices) = (Buffer::<T>::new(offsets.total())?, Buffer::<u32>::new(offsets.total())?);
@@ -91,7 +91,7 @@ pub(super) fn radius_count<T: Kernels>(
     radius: PerQuery<'_, T>,
 ) -> Result<Array1<usize>> {
     let search = Search { tree, level, metric, bounds: KeyBounds::at_most(metric, radius), after_own: false };
-    let parallel = tuning.parallel.unwrap_or(queries.len() >= PARALLEL);
+    let parallel = tuning.parallel.unwrap_or_else(|| is_worth_threads(queries.len(), PARALLEL));
     let mut counts = Buffer::<usize>::new(queries.len())?;
     let places = (Place::Even(1), Place::Even(0));
     let outputs = (counts.cells(), &mut [] as Nothing<'_>);
@@ -116,7 +116,7 @@ pub(super) fn pairs_within<T: Kernels>(
     let queries = &Queries::points(tree)?;
     let bounds = KeyBounds::at_most(metric, PerQuery::One(radius));
     let search = Search { tree, level, metric, bounds, after_own: true };
-    let parallel = tuning.parallel.unwrap_or(queries.len() >= PARALLEL);
+    let parallel = tuning.parallel.unwrap_or_else(|| is_worth_threads(queries.len(), PARALLEL));
     let tiles = search.collect(queries, parallel, false)?;
     let offsets = offsets(queries, &tiles, 2)?;
     let mut pairs = Buffer::<u32>::new(offsets.total())?;

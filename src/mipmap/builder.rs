@@ -9,7 +9,7 @@ use super::tuning::Tuning;
 use crate::Real;
 use crate::error::{Error, Result};
 use crate::layout::check_shape;
-use crate::parallel::PARALLEL_BYTES;
+use crate::parallel::{PARALLEL_BYTES, is_worth_threads};
 use crate::settings::settings;
 use crate::simd::Level;
 use bitvec::order::Lsb0;
@@ -156,7 +156,8 @@ impl PyramidBuilder {
         let slabs = self.slabs()?;
         let frame = slabs.bricks.frame;
         let (thick, words) = (1usize << frame.log[0], frame.row_words());
-        let parallel = tuning.parallel.unwrap_or(source.bytes() / found.max(1) >= PARALLEL_BYTES);
+        let parallel =
+            tuning.parallel.unwrap_or_else(|| is_worth_threads(source.bytes() / found.max(1), PARALLEL_BYTES));
         // Rows that are packed by one task.
         let rows = (8192 / words).clamp(1, height);
         for x in 0..found {

@@ -124,7 +124,7 @@ impl Pyramid {
         }
         let rungs = self.rungs();
         let grids = Grids { frame: self.tree[0].frame, rungs: &rungs };
-        let parallel = self.tuning.parallel.unwrap_or(count > RAYS);
+        let parallel = self.tuning.parallel.unwrap_or_else(|| count > RAYS && rayon::current_num_threads() > 1);
         let cut = Cut { group: count, tile: RAYS, width: 3, parallel };
         let out = Both { first: Output::fresh(cells.cells()), second: Output::fresh(times.cells()), width: 1 };
         // The first ray that is refused: rays are made once, and looked at where they are cast.

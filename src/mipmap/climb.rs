@@ -12,7 +12,7 @@ use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, STREAM_BYTES, Start};
 use crate::error::{Error, Result};
 use crate::layout::{check_shape, dense, elements};
-use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
+use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile, is_worth_threads};
 use crate::simd::Level;
 use bytemuck::Pod;
 use ndarray::{Array3, ArrayBase, ArrayView3, ArrayViewMut1, ArrayViewMut3, DataMut, Ix3, RawData};
@@ -63,7 +63,8 @@ impl Climb {
     }
 
     fn parallel<T>(&self) -> bool {
-        self.tuning.parallel.unwrap_or(self.shape.iter().product::<usize>() * size_of::<T>() >= PARALLEL_BYTES)
+        let bytes = self.shape.iter().product::<usize>() * size_of::<T>();
+        self.tuning.parallel.unwrap_or_else(|| is_worth_threads(bytes, PARALLEL_BYTES))
     }
 
     pub fn check_x<T>(&self, x: &ArrayView3<'_, T>) -> Result<()> {
@@ -358,7 +359,7 @@ fn zeros<V: Pod + Send + Sync>(shape: Cell) -> Result<Array3<V>> {
     let count = elements::<V>(&shape)?;
     let mut buffer = Buffer::new(count)?;
     let tile = (PARALLEL_BYTES / size_of::<V>()).max(1);
-    let cut = Cut { group: count, tile, width: 1, parallel: count > tile };
+    let cut = Cut { group: count, tile, width: 1, parallel: is_worth_threads(count, tile) };
     let filled = for_each_tile(Output::fresh(buffer.cells()), count, &cut, &|_, _, tile| {
         tile.accumulators();
     });

@@ -9,7 +9,7 @@ use super::source::{Nonzero, Source};
 use super::tuning::Tuning;
 use crate::buffer::{Filled, Output, Start, Tile};
 use crate::error::Result;
-use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
+use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile, is_worth_threads};
 use crate::simd::{Level, Simd, at};
 use ndarray::{ArrayView3, ArrayViewMut1, s};
 use rayon::prelude::*;
@@ -17,9 +17,6 @@ use std::ops::Range;
 
 /// 64-bit words of packed rows that a task works on.
 const SCRATCH: usize = 8 << 10;
-
-/// Boxes of at least this many bytes are written by several threads.
-const PARALLEL_BOX: usize = 1 << 20;
 
 /// Rows of bits whose words are transposed together.
 const TOGETHER: usize = 8;
@@ -162,7 +159,7 @@ pub(super) fn fill(source: &impl Source, frame: &Frame, level: Level, tuning: Tu
         group: height,
         tile: (tuning.task.unwrap_or(SCRATCH) / words).clamp(1, height),
         width,
-        parallel: tuning.parallel.unwrap_or(source.bytes() >= PARALLEL_BYTES),
+        parallel: tuning.parallel.unwrap_or_else(|| is_worth_threads(source.bytes(), PARALLEL_BYTES)),
     };
     for_each_tile(out, slabs * height, &tiles, &|slab, rows, tile| {
         let mut packed = vec![0u64; words * rows.len()];
@@ -216,7 +213,7 @@ pub(super) fn write_box(bricks: &mut Bricks, lo: Cell, source: &impl Source, lev
     let slabs = &mut bricks.words_mut()[first[0] * slab_words..end[0] * slab_words];
     let write =
         |(slab, words): (usize, &mut [u64])| write_slab(&frame, first[0] + slab, (lo, hi), source, level, words);
-    if tuning.parallel.unwrap_or(source.bytes() >= PARALLEL_BOX) {
+    if tuning.parallel.unwrap_or_else(|| is_worth_threads(source.bytes(), PARALLEL_BYTES)) {
         slabs.par_chunks_mut(slab_words).enumerate().for_each(write);
     } else {
         slabs.chunks_mut(slab_words).enumerate().for_each(write);

@@ -4,11 +4,14 @@ use super::bricks::{Cell, halved, set_bits};
 use super::pyramid::{Pyramid, level_shape};
 use crate::error::{Error, Result};
 use crate::layout::elements;
-use crate::parallel::PARALLEL_BYTES;
+use crate::parallel::{PARALLEL_BYTES, is_worth_threads};
 use bitvec::order::Lsb0;
 use bitvec::vec::BitVec;
 use ndarray::Array3;
 use rayon::prelude::*;
+
+/// Words of a level that one task looks at, at least: as many as take some microseconds.
+const WORDS: usize = 1 << 14;
 
 mod sealed {
     pub trait Sealed {}
@@ -172,7 +175,7 @@ impl<'a> LevelView<'a> {
     pub fn count(&self) -> u64 {
         let ones = |words: &[u64], of: fn(u64) -> u64| -> u64 {
             let of_part = |part: &[u64]| part.iter().map(|&word| u64::from(of(word).count_ones())).sum::<u64>();
-            words.par_chunks(1 << 14).map(of_part).sum()
+            words.par_chunks(WORDS).map(of_part).sum()
         };
         match self.place {
             Place::Grid(s) => ones(self.pyramid.tree[s].words(), |word| word),
@@ -183,7 +186,8 @@ impl<'a> LevelView<'a> {
                     self.row(at / y, at % y, row);
                     row.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
                 };
-                (0..x * y).into_par_iter().map_init(|| vec![0; self.row_words()], of_row).sum()
+                let rows = (0..x * y).into_par_iter().with_min_len(WORDS.div_ceil(self.row_words()));
+                rows.map_init(|| vec![0; self.row_words()], of_row).sum()
             }
         }
     }
@@ -220,7 +224,7 @@ impl<'a> LevelView<'a> {
             let occupied = words.iter().enumerate().filter(|(_, word)| **word != 0);
             occupied.fold(None, |bounds, (at, &word)| hull(bounds, of_word([slab, at / width, at % width], word)))
         };
-        let slabs = parts.words().par_chunks(height * width).enumerate();
+        let slabs = parts.words().par_chunks(height * width).enumerate().with_min_len(WORDS.div_ceil(height * width));
         let (lo, hi) = slabs.map(of_slab).reduce(|| None, hull)?;
         Some((lo.map(|i| i >> self.k), hi.map(|i| ((i - 1) >> self.k) + 1)))
     }
@@ -273,7 +277,7 @@ impl<'a> LevelView<'a> {
         write: impl Fn(&mut Vec<u64>, (usize, &mut [V])) + Sync + Send,
     ) {
         let scratch = || vec![0; self.row_words()];
-        if size_of_val(values) >= PARALLEL_BYTES {
+        if is_worth_threads(size_of_val(values), PARALLEL_BYTES) {
             values.par_chunks_mut(width).enumerate().for_each_init(scratch, write);
         } else {
             let mut scratch = scratch();

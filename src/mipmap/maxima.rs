@@ -191,7 +191,9 @@ impl<T: Real> MaxPyramid<T> {
             let found = plane.indexed_iter().find(|&((y, z), &argument)| bad((x, y, z), argument))?;
             Some(([x, found.0.0, found.0.1], *found.1))
         };
-        match (0..arguments.dim().0).into_par_iter().find_map_first(of_plane) {
+        let (planes, rows, width) = arguments.dim();
+        let planes = (0..planes).into_par_iter().with_min_len((1usize << 18).div_ceil(rows * width));
+        match planes.find_map_first(of_plane) {
             None => Ok(()),
             Some(([x, y, z], value)) => Err(Error::IndexOutOfRange {
                 argument: "arguments",

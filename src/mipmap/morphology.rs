@@ -4,7 +4,7 @@ use super::bricks::{Bricks, Cell, Frame};
 use super::pyramid::Pyramid;
 use crate::buffer::Output;
 use crate::error::Result;
-use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile};
+use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile, is_worth_threads};
 
 /// Which cells are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,12 @@ fn step(bricks: &Bricks, axes: &[usize], empty: bool) -> Result<Bricks> {
     let (frame, words) = (bricks.frame, bricks.words());
     let [slabs, height, width] = frame.grid;
     let mut buffer = Bricks::buffer(&frame)?;
-    let cut = Cut { group: height, tile: (4096 / width).max(1), width, parallel: size_of_val(words) >= PARALLEL_BYTES };
+    let cut = Cut {
+        group: height,
+        tile: (4096 / width).max(1),
+        width,
+        parallel: is_worth_threads(size_of_val(words), PARALLEL_BYTES),
+    };
     let filled = for_each_tile(Output::fresh(buffer.cells()), slabs * height, &cut, &|x, rows, tile| {
         let mut line = vec![0; width];
         for y in rows {

@@ -68,7 +68,8 @@ impl Pyramid {
         let (first, end) = frame.bricks_of(lo, hi);
         let plane = frame.grid[1] * frame.grid[2];
         let slabs = bricks.words_mut()[first[0] * plane..end[0] * plane].par_chunks_mut(plane);
-        slabs.enumerate().for_each(|(slab, words)| {
+        let changed = (end[1] - first[1]) * (end[2] - first[2]);
+        slabs.enumerate().with_min_len((1usize << 14).div_ceil(changed)).for_each(|(slab, words)| {
             for y in first[1]..end[1] {
                 for z in first[2]..end[2] {
                     let mask = frame.mask([first[0] + slab, y, z], lo, hi);

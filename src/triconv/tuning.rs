@@ -1,6 +1,7 @@
 //! Choices by size.
 
 use crate::Real;
+use crate::parallel::is_worth_threads;
 
 /// What the lanes of a vector run over.
 #[doc(hidden)]
@@ -32,8 +33,8 @@ pub struct Tuning {
     pub leaf: Option<usize>,
 }
 
-/// Floating-point operations below which waking a second thread costs more than it saves. An estimate.
-const PARALLEL_FLOPS: usize = 1 << 20;
+/// Floating-point operations that take a few microseconds.
+const PARALLEL_FLOPS: usize = 1 << 19;
 
 /// Bytes of the right factors that a block of rows walks before the next block does.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -75,7 +76,7 @@ impl Tuning {
     pub(super) fn parallel(self, size: Size) -> bool {
         let Size { items, len, rows, inner, columns } = size;
         let flops = [items, len, len, rows, inner].iter().fold(columns, |flops, &n| flops.saturating_mul(n));
-        self.parallel.unwrap_or(flops >= PARALLEL_FLOPS)
+        self.parallel.unwrap_or_else(|| is_worth_threads(flops, PARALLEL_FLOPS))
     }
 
     /// Terms of sums that are walked by one block of rows before the next.
