@@ -12,7 +12,8 @@
 //! PEER job=... peer=... ours_ms=... peer_ms=... speedup=... spread=...
 //! ```
 //!
-//! All of it goes to `target/limits.json` too, and the ratios to the limit into a chart, `target/limits.svg`.
+//! All of it goes to `target/limits.json` and, as a table, to `target/limits.md` too, and the ratios to the limit into a chart,
+//! `target/limits.svg`.
 
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
@@ -55,7 +56,7 @@ fn main() {
     mipmap::report(&suite);
     triconv::report(&suite);
     match report::write(&suite, &level.to_string(), threads) {
-        Ok(files) => println!("\n{} and {} are written", files[0].display(), files[1].display()),
+        Ok(files) => files.iter().for_each(|file| println!("{} is written", file.display())),
         Err(error) => eprintln!("\nthe report cannot be written: {error}"),
     }
 }

@@ -1,20 +1,20 @@
-//! What was measured, as a file for programs and as a chart.
+//! What was measured, as a file for programs, as a table for people and as a chart.
 
-use crate::measure::{Row, Suite};
+use crate::measure::{Figure, Row, Suite};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::json;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Writes `limits.json` and `limits.svg` where builds go. Returns their names.
-pub fn write(suite: &Suite, level: &str, threads: usize) -> Result<[PathBuf; 2], Box<dyn Error>> {
+/// Writes `limits.json`, `limits.md` and `limits.svg` where builds go. Returns their names.
+pub fn write(suite: &Suite, level: &str, threads: usize) -> Result<[PathBuf; 3], Box<dyn Error>> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("target"),
         PathBuf::from,
     );
     std::fs::create_dir_all(&target)?;
-    let files = ["limits.json", "limits.svg"].map(|name| target.join(name));
+    let files = ["limits.json", "limits.md", "limits.svg"].map(|name| target.join(name));
     let (rows, figures) = (suite.rows.borrow(), suite.figures.borrow());
     let report = json!({
         "level": level,
@@ -25,8 +25,22 @@ pub fn write(suite: &Suite, level: &str, threads: usize) -> Result<[PathBuf; 2],
         "figures": &*figures,
     });
     std::fs::write(&files[0], serde_json::to_string_pretty(&report)?)?;
-    chart(&files[1], &rows)?;
+    std::fs::write(&files[1], table(&rows, &figures))?;
+    chart(&files[2], &rows)?;
     Ok(files)
+}
+
+/// The ratios as a table in Markdown.
+fn table(rows: &[Row], figures: &[Figure]) -> String {
+    let mut text = String::from("| job | time | over the limit | faster than |\n|---|---|---|---|\n");
+    for row in rows {
+        let peers: Vec<String> = row.peers.iter().map(|peer| format!("{} {:.2} x", peer.name, peer.speedup)).collect();
+        text += &format!("| {} | {:.3} ms | {:.2} x | {} |\n", row.job, row.ours_ms, row.ratio, peers.join(", "));
+    }
+    for figure in figures {
+        text += &format!("| {} | {:.2} {} | | |\n", figure.job, figure.value, figure.unit);
+    }
+    text
 }
 
 /// Pixels of a row, and where bars begin and where a ratio of 1 is.

@@ -154,7 +154,7 @@ fn neighbours() {
         for share in [5, 900] {
             let cells = array(random, shape, share);
             let pyramid = Pyramid::from_nonzero(cells.view()).unwrap();
-            for (which, most) in [(Neighbours::Six, 1), (Neighbours::TwentySix, 3)] {
+            for (which, most) in [(Connectivity::Six, 1), (Connectivity::TwentySix, 3)] {
                 let around = |at: (usize, usize, usize), value: bool| {
                     let at = [at.0, at.1, at.2];
                     (0..27).any(|i: usize| {

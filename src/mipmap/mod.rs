@@ -69,7 +69,7 @@ pub use cast::{Cells, Hits, Interval, Intervals, Visit};
 pub use level_view::{LevelView, Value};
 pub use linear::{MeanPyramid, SumPyramid};
 pub use maxima::{MaxLevels, MaxPyramid};
-pub use morphology::Neighbours;
+pub use morphology::Connectivity;
 pub use nonzero::Voxel;
 pub use occupancy::Occupancy;
 pub(crate) use pack::Kernels;

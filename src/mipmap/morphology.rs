@@ -6,9 +6,9 @@ use crate::buffer::Output;
 use crate::error::Result;
 use crate::parallel::{Cut, PARALLEL_BYTES, for_each_tile, is_worth_threads};
 
-/// Which cells are neighbours.
+/// Which cells are neighbours of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbours {
+pub enum Connectivity {
     /// Those that share a face.
     Six,
     /// Those that share a corner at least.
@@ -21,8 +21,8 @@ impl Pyramid {
     /// # Errors
     ///
     /// [`Error::Allocation`](crate::Error::Allocation).
-    pub fn dilate(&self, neighbours: Neighbours) -> Result<Self> {
-        self.grown_by_one(neighbours, false)
+    pub fn dilate(&self, connectivity: Connectivity) -> Result<Self> {
+        self.grown_by_one(connectivity, false)
     }
 
     /// The cells that are occupied and whose neighbours are: those neighbours that exist, so that a cell at the edge can stay.
@@ -31,16 +31,16 @@ impl Pyramid {
     /// # Errors
     ///
     /// [`Error::Allocation`](crate::Error::Allocation).
-    pub fn erode(&self, neighbours: Neighbours) -> Result<Self> {
-        self.grown_by_one(neighbours, true)
+    pub fn erode(&self, connectivity: Connectivity) -> Result<Self> {
+        self.grown_by_one(connectivity, true)
     }
 
     /// What is empty grows if `empty`, else what is occupied.
-    fn grown_by_one(&self, neighbours: Neighbours, empty: bool) -> Result<Self> {
+    fn grown_by_one(&self, connectivity: Connectivity, empty: bool) -> Result<Self> {
         let ground = &self.tree[0];
-        let grown = match neighbours {
-            Neighbours::Six => step(ground, &[0, 1, 2], empty)?,
-            Neighbours::TwentySix => step(&step(&step(ground, &[2], empty)?, &[1], empty)?, &[0], empty)?,
+        let grown = match connectivity {
+            Connectivity::Six => step(ground, &[0, 1, 2], empty)?,
+            Connectivity::TwentySix => step(&step(&step(ground, &[2], empty)?, &[1], empty)?, &[0], empty)?,
         };
         let mut pyramid = Self::over(grown, self.level, self.tuning).grown(self.levels)?;
         pyramid.mapping = self.mapping;

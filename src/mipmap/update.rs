@@ -144,15 +144,15 @@ impl Pyramid {
     /// # Examples
     ///
     /// ```
-    /// use pullback::mipmap::{Neighbours, Pyramid};
+    /// use pullback::mipmap::{Connectivity, Pyramid};
     ///
     /// let mut a = Pyramid::empty([20, 30, 40])?;
     /// a.set_box([5, 5, 5], [10, 10, 10], true)?;
-    /// let mut shell = a.dilate(Neighbours::Six)?;
+    /// let mut shell = a.dilate(Connectivity::Six)?;
     /// shell.and_not_with(&a)?;
     /// assert_eq!(shell.level(0)?.count(), 6 * 25);
     /// shell.or_with(&a)?;
-    /// assert_eq!(shell.erode(Neighbours::Six)?, a);
+    /// assert_eq!(shell.erode(Connectivity::Six)?, a);
     /// # Ok::<(), pullback::Error>(())
     /// ```
     pub fn or_with(&mut self, other: &Self) -> Result<()> {

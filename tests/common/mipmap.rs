@@ -3,7 +3,7 @@
 use super::random::Random;
 use ndarray::Array3;
 use pullback::bitvec::prelude::{BitVec, Lsb0};
-use pullback::mipmap::{Neighbours, Pyramid};
+use pullback::mipmap::{Connectivity, Pyramid};
 
 /// A cell, or a shape.
 pub type Cell = [usize; 3];
@@ -95,10 +95,10 @@ pub fn count_in_box(grid: &Array3<bool>, lo: Cell, hi: Cell) -> u64 {
 }
 
 /// The cells around `cell` that exist.
-fn around(shape: Cell, cell: Cell, neighbours: Neighbours) -> impl Iterator<Item = Cell> {
+fn around(shape: Cell, cell: Cell, neighbours: Connectivity) -> impl Iterator<Item = Cell> {
     cells_of([0; 3], [3; 3]).filter_map(move |step| {
         let moved = step.iter().filter(|&&by| by != 1).count();
-        if moved == 0 || neighbours == Neighbours::Six && moved > 1 {
+        if moved == 0 || neighbours == Connectivity::Six && moved > 1 {
             return None;
         }
         let mut to = [0; 3];
@@ -109,14 +109,14 @@ fn around(shape: Cell, cell: Cell, neighbours: Neighbours) -> impl Iterator<Item
     })
 }
 
-pub fn dilated(grid: &Array3<bool>, neighbours: Neighbours) -> Array3<bool> {
+pub fn dilated(grid: &Array3<bool>, neighbours: Connectivity) -> Array3<bool> {
     let shape = shape_of(grid);
     Array3::from_shape_fn(shape, |(x, y, z)| {
         grid[[x, y, z]] || around(shape, [x, y, z], neighbours).any(|cell| grid[cell])
     })
 }
 
-pub fn eroded(grid: &Array3<bool>, neighbours: Neighbours) -> Array3<bool> {
+pub fn eroded(grid: &Array3<bool>, neighbours: Connectivity) -> Array3<bool> {
     let shape = shape_of(grid);
     Array3::from_shape_fn(shape, |(x, y, z)| {
         grid[[x, y, z]] && around(shape, [x, y, z], neighbours).all(|cell| grid[cell])

@@ -12,7 +12,7 @@ use ndarray::{Array2, Array3, Zip, array, s};
 use proptest::prelude::*;
 use proptest::sample::select;
 use pullback::Error;
-use pullback::mipmap::{Mapping, Neighbours, Occupancy, Pyramid, PyramidBuilder, Tuning, full_levels};
+use pullback::mipmap::{Connectivity, Mapping, Occupancy, Pyramid, PyramidBuilder, Tuning, full_levels};
 
 fn tunings() -> impl Strategy<Value = Tuning> {
     let task = prop_oneof![Just(None), (1usize..20).prop_map(Some)];
@@ -110,7 +110,7 @@ fn sets_and_neighbours() {
         assert_pyramid(&changed(Pyramid::and_with), &combined(|a, b| a & b));
         assert_pyramid(&changed(Pyramid::and_not_with), &combined(|a, b| a & !b));
         assert_pyramid(&changed(Pyramid::xor_with), &combined(|a, b| a ^ b));
-        for neighbours in [Neighbours::Six, Neighbours::TwentySix] {
+        for neighbours in [Connectivity::Six, Connectivity::TwentySix] {
             assert_pyramid(&a.dilate(neighbours).unwrap(), &dilated(&one, neighbours));
             assert_pyramid(&a.erode(neighbours).unwrap(), &eroded(&one, neighbours));
         }
