@@ -8,7 +8,7 @@ use crate::common::triconv_strategy::LANES;
 use crate::common::triconv_unbounded::Unbounded;
 use crate::common::wide::{Referred, Wide};
 use ndarray::{Array2, Array3, ArrayD, Axis, array};
-use pullback::triconv::{Correlation, Product, Scan, Side, Tuning, Weights};
+use pullback::triconv::{Correlation, Lanes, Product, Scan, Side, Tuning, Weights};
 use pullback::{Error, Level, Result};
 
 fn overflow<R>(result: &'static str, first_k: usize) -> Result<R> {
@@ -250,6 +250,24 @@ fn plain_growth() {
         check::<f64>(level, Kind::F64, 1024);
         check::<f32>(level, Kind::F32, 128);
         check::<f32>(level, Kind::Accumulated, 128);
+    });
+}
+
+/// `A_k = 2^(k-1)`: the first that is no number is a power of two, and the sum for it may be rounded to the largest number.
+/// The order of that sum is that of lanes; along columns it is the order of terms, and exact.
+#[test]
+fn plain_growth_by_powers_of_two() {
+    levels::each(|level| {
+        for (lanes, side) in LANES.into_iter().flat_map(|l| SIDES.map(|side| (l, side))) {
+            let scan = Scan::<f64>::new(1100, Weights::Plain).unwrap().with_side(side).with_level(level).unwrap();
+            let scan = scan.with_tuning(Tuning { lanes, ..Tuning::default() });
+            let found = scan.forward(array![[1.0]].view(), Array3::ones([1100, 1, 1]).view());
+            let latest = if lanes == Some(Lanes::Columns) { 1025 } else { 1026 };
+            assert!(
+                matches!(found, Err(Error::Overflow { result: "a", first_k }) if (1025..=latest).contains(&first_k)),
+                "{lanes:?}: {found:?}"
+            );
+        }
     });
 }
 

@@ -271,3 +271,22 @@ fn geometric_decay_keeps_its_digits() {
         }
     });
 }
+
+/// A scan of one leaf has no blocks, and no transform is as good as rounding: the bits are those of a tolerance that nothing keeps.
+#[test]
+fn where_nothing_is_transformed() {
+    levels::each(|level| {
+        let mut random = Random::new(7);
+        for (n, tolerance, is_direct) in [(64, 1e-6, true), (600, 1e-13, true), (600, 1e-9, false)] {
+            for (weights, side) in WEIGHTS.into_iter().zip(SIDES) {
+                let b = Array3::from_shape_simple_fn([n, 2, 2], || random.normal() / n as f64);
+                let found = [tolerance, 1e-300].map(|tolerance| {
+                    let scan = Scan::<f64>::new(n, weights).unwrap().with_side(side).with_level(level).unwrap();
+                    let scan = scan.with_method(relaxed(tolerance)).unwrap();
+                    scan.forward(array![[1.0, 0.5], [0.25, 2.0]].view(), b.view()).unwrap()
+                });
+                assert_eq!(found[0] == found[1], is_direct, "{n} steps, {tolerance}, {weights:?}");
+            }
+        }
+    });
+}
