@@ -49,14 +49,14 @@ fn more_than_one_thread_takes_a_part() {
         };
         let shares: [&(dyn Fn() + Sync); 2] = [&forward, &adjoint];
         for (name, work) in ["forward", "adjoint"].into_iter().zip(shares) {
-            // Other processes may have one of the processors for a while: each time is longer.
+            // Other processes may have one of the processors for a while: each time is longer. A thread with nothing to do sleeps.
             let mut all = vec![];
             let shared = (1..=20).any(|time| {
                 let Some(times) = busy(time * Duration::from_millis(20), work) else { return true };
                 let least = times.iter().copied().fold(f64::INFINITY, f64::min);
                 let sum: f64 = times.iter().sum();
                 all.push(times);
-                least > 0.1 * sum
+                least > 0.02 * sum
             });
             assert!(shared, "{name} of {case:?} ran on one thread: {all:?}");
         }
