@@ -16,6 +16,11 @@ pub struct Strides {
 }
 
 impl Strides {
+    /// Without what no output can have.
+    pub fn of_an_output(self) -> Self {
+        Self { broadcast: 0, ..self }
+    }
+
     /// The axis of memory that each axis of the array is.
     fn permutation(&self, axes: usize) -> Vec<usize> {
         let (mut left, mut code): (Vec<usize>, _) = ((0..axes).collect(), self.order);
