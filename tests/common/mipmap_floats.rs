@@ -6,7 +6,7 @@ use super::random::Random;
 use super::strides::{Strided, Strides};
 use super::threads;
 use super::values::{Value, Values};
-use ndarray::{Array3, ArrayView3, ArrayViewMut3, Ix3};
+use ndarray::{Array3, ArrayBase, ArrayView3, ArrayViewMut3, Ix3};
 use pullback::mipmap::{MaxPyramid, MeanPyramid, SumPyramid, Tuning, full_levels};
 use pullback::{Level, Result};
 
@@ -267,7 +267,7 @@ impl FloatsCase {
                 pyramid.adjoint_into(cotangents, grad_x.view_mut()).expect("good cotangents");
             }
         }
-        assert_levels(&levels.iter().map(|level| level.to_owned()).collect::<Vec<_>>());
+        assert_levels(&levels.iter().map(ArrayBase::to_owned).collect::<Vec<_>>());
         assert_gradient(&grad_x.to_owned());
     }
 }
