@@ -1,5 +1,5 @@
 //! Arrays that begin or end where memory does: nothing is read or written beside them, streamed or not, wherever in a
-//! cache line they lie. AddressSanitizer does not see what instructions for streaming do; the memory management does.
+//! cache line they lie. `AddressSanitizer` does not see what instructions for streaming do; the memory management does.
 #![cfg(unix)]
 #![allow(unsafe_code, reason = "pages that must not be touched")]
 
