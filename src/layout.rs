@@ -94,16 +94,34 @@ pub(crate) fn check_shape(argument: &'static str, found: &[usize], expected: &[u
 
 /// The number of elements of an array of `shape`, whose bytes an allocation can hold.
 pub(crate) fn elements<T>(shape: &[usize]) -> Result<usize> {
-    let limit = isize::MAX as usize / size_of::<T>();
-    let product = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
-    match product {
-        // Empty whatever the other axes say.
-        _ if shape.contains(&0) => Ok(0),
-        Some(elements) if elements <= limit => Ok(elements),
+    let empty = shape.contains(&0);
+    // Strides of an empty array are numbers too, so that its other axes have a limit.
+    let limit = isize::MAX as usize / if empty { 1 } else { size_of::<T>() };
+    let axes = || shape.iter().filter(|&&n| n > 0);
+    match axes().try_fold(1usize, |product, &n| product.checked_mul(n)) {
+        Some(elements) if elements <= limit => Ok(if empty { 0 } else { elements }),
         _ => Err(Error::TooLarge {
             argument: "elements of the output",
-            value: shape.iter().fold(1, |product: u128, &n| product.saturating_mul(n as u128)),
+            value: axes().fold(1, |product: u128, &n| product.saturating_mul(n as u128)),
             limit: limit as u128,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_arrays_have_a_limit_too() {
+        let most = isize::MAX as usize;
+        assert_eq!(elements::<f64>(&[0, most]), Ok(0));
+        assert_eq!(elements::<f64>(&[most / 8]), Ok(most / 8));
+        let error = elements::<f64>(&[2, 0, most]).unwrap_err();
+        assert_eq!(
+            error,
+            Error::TooLarge { argument: "elements of the output", value: 2 * most as u128, limit: most as u128 }
+        );
+        assert!(ndarray::Array3::<f64>::from_shape_vec([2, 0, most], vec![]).is_err());
     }
 }

@@ -49,7 +49,7 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
         let width = self.check_gradient(grad_y.shape())?;
         let grad_y = dense(&grad_y)?;
         let plan = &self.plan;
-        let inverse = plan.inverse();
+        let inverse = plan.built_inverse()?;
         let (mut starts, mut rows, mut ends) = (vec![0], Vec::new(), Vec::new());
         for batch in 0..plan.batches {
             // Rows without positions take no part: the end of one row of positions is the start of the next that has some.

@@ -5,6 +5,7 @@
 //! chunk and sorts it by row. Chunks and blocks are independent, so both steps run in parallel and nothing is shared.
 //! Both are stable: positions ascend within a row, which is the order of the sums.
 
+use super::groups::reserved;
 use super::plan::{ABSENT, OutOfRange, Plan};
 use crate::error::Result;
 use ndarray::ArrayView2;
@@ -37,13 +38,13 @@ pub(crate) struct Inverse {
 impl Inverse {
     /// The inverse of one batch of indices below `rows`, all others padding.
     pub(crate) fn of(indices: &ArrayView2<'_, u32>, rows: usize) -> Result<Self> {
-        Ok(Self::new(&Plan::new("indices", indices, 1, rows, OutOfRange::Skip { fill: 0.0 })?))
+        Self::new(&Plan::new("indices", indices, 1, rows, OutOfRange::Skip { fill: 0.0 })?)
     }
 
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Result<Self> {
         let (rows, per_batch) = (plan.rows, plan.per_batch);
-        let mut offsets = vec![0; plan.batches * (rows + 1)];
-        let mut order = vec![0; plan.batches * per_batch];
+        // Saturating: where there are no indices, no memory says how many batches and rows there may be.
+        let (mut offsets, mut order) = (zeros(plan.batches.saturating_mul(rows + 1))?, zeros(plan.indices.len())?);
         if per_batch > 0 {
             offsets
                 .par_chunks_mut(rows + 1)
@@ -52,14 +53,15 @@ impl Inverse {
                 .with_min_len(CHUNK.div_ceil(per_batch))
                 .for_each(|(batch, (offsets, order))| invert(plan.batch(batch), rows, offsets, order));
         }
-        Self { rows, per_batch, offsets, order, in_order: false }
+        Ok(Self { rows, per_batch, offsets, order, in_order: false })
     }
 
     /// The inverse of the positions 0, 1, ... of one batch, which name rows in ascending order, those between `offsets`.
-    pub(super) fn of_sorted(offsets: Vec<u32>) -> Self {
+    pub(super) fn of_sorted(offsets: Vec<u32>) -> Result<Self> {
         let per_batch = offsets.last().map_or(0, |&last| last as usize);
-        let order = (0..per_batch as u32).collect();
-        Self { rows: offsets.len() - 1, per_batch, offsets, order, in_order: true }
+        let mut order = reserved(per_batch)?;
+        order.extend(0..per_batch as u32);
+        Ok(Self { rows: offsets.len() - 1, per_batch, offsets, order, in_order: true })
     }
 
     /// Whether the positions by row are known to be 0, 1, 2, ...
@@ -76,6 +78,12 @@ impl Inverse {
     pub(crate) fn order(&self, batch: usize) -> &[u32] {
         &self.order[batch * self.per_batch..][..self.per_batch]
     }
+}
+
+fn zeros(len: usize) -> Result<Vec<u32>> {
+    let mut numbers = reserved(len)?;
+    numbers.resize(len, 0);
+    Ok(numbers)
 }
 
 /// Inverts one batch into zeroed `offsets`.

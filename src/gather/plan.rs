@@ -148,7 +148,7 @@ impl Plan {
             per_batch: indices.len(),
             indices,
             fill: 0.0,
-            inverse: OnceLock::from(Inverse::of_sorted(offsets)),
+            inverse: OnceLock::from(Inverse::of_sorted(offsets)?),
         })
     }
 
@@ -186,12 +186,21 @@ impl Plan {
     ///
     /// The build runs outside any lock: a thread that waits in `get_or_init` while it holds other work of the pool can
     /// wait for itself. A lost race has computed the same bits.
-    pub(super) fn inverse(&self) -> &Inverse {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`].
+    pub(super) fn built_inverse(&self) -> Result<&Inverse> {
         if let Some(built) = self.inverse.get() {
-            return built;
+            return Ok(built);
         }
-        let _ = self.inverse.set(Inverse::new(self));
-        self.inverse.get().expect("just set, here or by another thread")
+        let _ = self.inverse.set(Inverse::new(self)?);
+        Ok(self.inverse.get().expect("just set, here or by another thread"))
+    }
+
+    /// [`Plan::built_inverse`] where there is a sum of a row or more for every row: it is about as large as they are.
+    pub(super) fn inverse(&self) -> &Inverse {
+        self.built_inverse().expect("memory for as many numbers as there are sums")
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Forward tasks are consecutive output rows, batch after batch, so that a batch's table stays in cache.
 
+use super::groups::reserved;
 use super::kernels::Traffic;
 use super::plan::{ABSENT, Index, OutOfRange, Plan, Tuning};
 use super::reduce::Spread;
@@ -170,6 +171,10 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     ///
     /// The first call builds the inverse of the indices, O(indices + B x N), and keeps it.
     ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`].
+    ///
     /// # Examples
     ///
     /// ```
@@ -177,14 +182,15 @@ impl<D: Dimension, X: Dimension> Gather<D, X> {
     /// use pullback::ndarray::array;
     ///
     /// let gather = Gather::new(array![[0, 2, 2], [1, -1, 1]].view(), 3, OutOfRange::Skip { fill: 0.0 })?;
-    /// assert_eq!(gather.counts(), array![[1, 0, 2], [0, 2, 0]]);
+    /// assert_eq!(gather.counts()?, array![[1, 0, 2], [0, 2, 0]]);
     /// # Ok::<(), pullback::Error>(())
     /// ```
-    #[must_use]
-    pub fn counts(&self) -> Array<u32, X::Smaller> {
-        let inverse = self.plan.inverse();
+    pub fn counts(&self) -> Result<Array<u32, X::Smaller>> {
+        let inverse = self.plan.built_inverse()?;
+        let mut counts = reserved(self.plan.batches * self.plan.rows)?;
         let batches = (0..self.plan.batches).map(|batch| inverse.offsets(batch));
-        self.a_row(batches.flat_map(|offsets| offsets.windows(2).map(|ends| ends[1] - ends[0])).collect())
+        counts.extend(batches.flat_map(|offsets| offsets.windows(2).map(|ends| ends[1] - ends[0])));
+        Ok(self.a_row(counts))
     }
 
     /// The array of a number a row of the features.

@@ -1,6 +1,6 @@
 //! Reductions of rows by segment: sums, means and products. Extreme elements and exponentials are in files of their own.
 
-use super::groups::Groups;
+use super::groups::{Groups, reserved};
 use super::maps::Members;
 use super::plan::{Index, OutOfRange, Plan, Tuning, check_count};
 use super::pool::Linear;
@@ -151,11 +151,16 @@ impl Segments {
         self.len() == 0
     }
 
-    /// The number of rows of each segment.
-    #[must_use]
-    pub fn counts(&self) -> Array1<u32> {
-        let offsets = self.plan.inverse().offsets(0);
-        offsets.windows(2).map(|ends| ends[1] - ends[0]).collect()
+    /// The number of rows of each segment. O(M + S) the first time, then O(S).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`](crate::Error::Allocation).
+    pub fn counts(&self) -> Result<Array1<u32>> {
+        let offsets = self.plan.built_inverse()?.offsets(0);
+        let mut counts = reserved(self.len())?;
+        counts.extend(offsets.windows(2).map(|ends| ends[1] - ends[0]));
+        Ok(counts.into())
     }
 
     /// The same operator with `value` (rounded to the element type) as the extreme element of an empty segment, by default 0.

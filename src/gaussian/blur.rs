@@ -170,7 +170,7 @@ impl<T: Real> Blur<T> {
         let cells = self.core.parameters.checked("shapes", shapes)?;
         let Some(kernels) = self.core.kernels(frame, &cells)? else { return Ok(Filled::NOTHING) };
         let image = self.core.layout.view(image);
-        let padded = self.core.padding(&kernels, false).pad(&image, self.core.sharing())?;
+        let padded = self.core.padding(&kernels, false)?.pad(&image, self.core.sharing())?;
         let means = self.core.gather(&kernels, &padded)?;
         Ok(self.core.write_small(&kernels, &means, out))
     }
@@ -192,11 +192,11 @@ impl<T: Real> Blur<T> {
         let cells = core.parameters.checked("shapes", shapes)?;
         let Some(kernels) = core.kernels(frame, &cells)? else { return Ok((Filled::NOTHING, Filled::NOTHING)) };
         let x = beside_kernels(&kernels.window, &core.layout.view(grad_y), core.sharing())?;
-        let padded = core.padding(&kernels, false).pad(&core.layout.view(image), core.sharing())?;
+        let padded = core.padding(&kernels, false)?.pad(&core.layout.view(image), core.sharing())?;
         let pulled = core.pull(&kernels, &x, &padded)?;
         drop(padded);
         let spread = core.spread(&kernels, x, Some(&pulled))?;
-        Ok((core.write_image(&kernels, &spread, grad_image), core.write_shapes(&kernels, &pulled, grad_shapes)))
+        Ok((core.write_image(&kernels, &spread, grad_image)?, core.write_shapes(&kernels, &pulled, grad_shapes)))
     }
 
     /// The transpose of the linear part of [`Blur::forward`] at `shapes`, applied to `grad_y`: the gradient of an image of

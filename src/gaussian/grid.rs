@@ -3,7 +3,7 @@
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::exponent::{exponent, ldexp};
-use crate::layout::elements;
+use crate::layout::{dense, elements, zeros};
 use ndarray::{Array3, ArrayView3};
 
 /// Where the middle of a kernel lies on its grid of `kh` x `kw` samples.
@@ -128,7 +128,9 @@ impl<T: Element> Grid<T> {
             T::from_f64(z).expect("every f64 rounds to an element")
         };
         elements::<T>(&[shape[0], shape[1], 8])?;
-        Self::of(Array3::from_shape_fn((shape[0], shape[1], 2), at))
+        let mut z = Array3::from_shape_vec((shape[0], shape[1], 2), zeros(2 * shape[0] * shape[1])?).expect("so many");
+        z.indexed_iter_mut().for_each(|(place, z)| *z = at(place));
+        Self::of(z)
     }
 
     /// The grid of these positions (kh, kw, 2), x first.
@@ -142,12 +144,13 @@ impl<T: Element> Grid<T> {
             return Err(Error::Shape { argument: "z", found: z.shape().to_vec(), expected: vec![kh, kw, 2] });
         }
         check_sizes([kh, kw])?;
+        elements::<T>(&[kh, kw, 8])?;
+        let z = Array3::from_shape_vec((kh, kw, 2), dense(&z)?.into_owned()).expect("so many");
         if let Some(((row, column, axis), value)) = z.indexed_iter().find(|(_, value)| !value.is_finite()) {
             let position = vec![row, column, axis];
             return Err(Error::NonFinite { argument: "z", position, value: format!("{value:?}") });
         }
-        elements::<T>(&[kh, kw, 8])?;
-        Self::of(z.to_owned())
+        Self::of(z)
     }
 
     fn of(z: Array3<T>) -> Result<Self> {

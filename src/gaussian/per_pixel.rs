@@ -224,7 +224,7 @@ impl<T: Real> PerPixel<T> {
     }
 
     /// The padded image (B, C, H, W) of the frame.
-    pub(super) fn padding(&self, kernels: &Kernels<'_, T>, linear: bool) -> Padding<T> {
+    pub(super) fn padding(&self, kernels: &Kernels<'_, T>, linear: bool) -> Result<Padding<T>> {
         let constant = if linear { T::zero() } else { self.constant };
         Padding::new(&kernels.window, self.border, kernels.frame.size, constant)
     }
@@ -333,7 +333,7 @@ impl<T: Real> PerPixel<T> {
         let Some(kernels) = self.kernels(frame, &cells)? else { return Ok(Filled::NOTHING) };
         let x = beside_kernels(&kernels.window, &self.layout.view(x), self.sharing())?;
         let padded = self.spread(&kernels, x, None)?;
-        Ok(self.write_image(&kernels, &padded, out))
+        self.write_image(&kernels, &padded, out)
     }
 
     /// Adds the sharp kernels to padded planes.
@@ -449,10 +449,11 @@ impl<T: Real> PerPixel<T> {
     }
 
     /// Writes padded planes, folded back onto the image.
-    pub(super) fn write_image(&self, kernels: &Kernels<'_, T>, padded: &[T], out: Output<'_, T>) -> Filled {
+    pub(super) fn write_image(&self, kernels: &Kernels<'_, T>, padded: &[T], out: Output<'_, T>) -> Result<Filled> {
         let frame = kernels.frame;
-        let folding = self.padding(kernels, true).folding(frame.size, frame.channels);
-        write(out, self.layout, frame.image(), self.sharing(), &|at, cells: &mut [T]| folding.row(padded, at, cells))
+        let folding = self.padding(kernels, true)?.folding(frame.size, frame.channels);
+        let fold = |at, cells: &mut [T]| folding.row(padded, at, cells);
+        Ok(write(out, self.layout, frame.image(), self.sharing(), &fold))
     }
 
     fn form(&self, kernels: &Kernels<'_, T>, kernel: usize) -> Form<T> {

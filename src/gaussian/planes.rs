@@ -111,6 +111,15 @@ pub(super) fn planes<T: Real>(rows: usize, width: usize) -> Result<Vec<T>> {
     Ok(planes)
 }
 
+/// What an iterator gives, whose length an image decides that may be one pixel all over.
+fn listed<X>(items: impl ExactSizeIterator<Item = X>) -> Result<Vec<X>> {
+    let mut list = Vec::new();
+    let bytes = items.len().saturating_mul(size_of::<X>());
+    list.try_reserve_exact(items.len()).map_err(|_| Error::Allocation { bytes })?;
+    list.extend(items);
+    Ok(list)
+}
+
 /// Where the cells of padded planes come from.
 pub(super) struct Padding<T> {
     /// The image's row of every padded row, and the image's column of every cell of one channel's.
@@ -121,7 +130,7 @@ pub(super) struct Padding<T> {
 
 impl<T: Real> Padding<T> {
     /// Of images of (H, W), with `constant` where nothing else stands.
-    pub(super) fn new(window: &Window<T>, border: Border, [height, width]: [usize; 2], constant: T) -> Self {
+    pub(super) fn new(window: &Window<T>, border: Border, [height, width]: [usize; 2], constant: T) -> Result<Self> {
         let before = window.shape.map(|k| (k / 2) as isize);
         let source = |at: usize, axis: usize, n: usize| border.source(at as isize - before[axis], n);
         // Rows that are between those of samples are not read.
@@ -129,7 +138,7 @@ impl<T: Real> Padding<T> {
         let rows = (0..window.padded_rows()).map(|row| source(row, 0, height).filter(|_| is_read(row)));
         let columns =
             (0..window.channel()).map(|cell| window.padded_column(cell).and_then(|column| source(column, 1, width)));
-        Self { rows: rows.collect(), columns: columns.collect(), constant }
+        Ok(Self { rows: listed(rows)?, columns: listed(columns)?, constant })
     }
 
     /// A padded image (B, C, H, W) in planes.

@@ -141,7 +141,7 @@ impl<T: Real> Scatter<T> {
         let (core, frame) = (&self.core, self.core.frame(grad_y.shape()));
         let cells = core.parameters.checked("shapes", shapes)?;
         let Some(kernels) = core.kernels(frame, &cells)? else { return Ok((Filled::NOTHING, Filled::NOTHING)) };
-        let padded = core.padding(&kernels, true).pad(&core.layout.view(grad_y), core.sharing())?;
+        let padded = core.padding(&kernels, true)?.pad(&core.layout.view(grad_y), core.sharing())?;
         let x = beside_kernels(&kernels.window, &core.layout.view(x), core.sharing())?;
         let pulled = core.pull(&kernels, &x, &padded)?;
         let means = core.gather(&kernels, &padded)?;

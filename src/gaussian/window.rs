@@ -85,7 +85,8 @@ impl<T: Element> Window<T> {
 
     /// The column of a padded image that a cell of a row stands for.
     pub(super) fn padded_column(&self, cell: usize) -> Option<usize> {
-        let column = cell % self.phase_width * self.stride + cell / self.phase_width;
+        // Saturating: no kernel is where a stride that is longer than the image leads.
+        let column = (cell % self.phase_width).saturating_mul(self.stride).saturating_add(cell / self.phase_width);
         (column < self.stride * (self.outputs[1] - 1) + self.shape[1]).then_some(column)
     }
 

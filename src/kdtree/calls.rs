@@ -58,7 +58,7 @@ calls! {
         k: usize
     ) -> Result<Neighbors<Self>> {
         let tree = &tree.view();
-        knn::knn(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), k)
+        knn::knn(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort)?, k)
     }
 
     /// [`knn::knn`] of the tree's points.
@@ -83,7 +83,7 @@ calls! {
         r: PerQuery<'_, Self>
     ) -> Result<RadiusNeighbors<Self>> {
         let tree = &tree.view();
-        radius::radius(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort), r)
+        radius::radius(tree, level, tuning, options, &Queries::new(tree, queries, tuning.sort)?, r)
     }
 
     /// [`radius::radius_count`].
@@ -96,7 +96,7 @@ calls! {
         r: PerQuery<'_, Self>
     ) -> Result<Array1<usize>> {
         let tree = &tree.view();
-        radius::radius_count(tree, level, tuning, metric, &Queries::new(tree, queries, tuning.sort), r)
+        radius::radius_count(tree, level, tuning, metric, &Queries::new(tree, queries, tuning.sort)?, r)
     }
 
     /// [`radius::pairs_within`].

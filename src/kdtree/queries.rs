@@ -23,8 +23,16 @@ pub(super) struct Queries<'a, T> {
 
 impl<'a, T: Element> Queries<'a, T> {
     /// The caller's queries, sorted or not.
-    pub(super) fn new(tree: &View<'_, T>, queries: &'a ArrayView2<'_, T>, sort: Option<bool>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`].
+    pub(super) fn new(tree: &View<'_, T>, queries: &'a ArrayView2<'_, T>, sort: Option<bool>) -> Result<Self> {
         let (count, rows) = (queries.nrows(), Rows::new(queries));
+        // A view may be one query again and again. What sorting them takes at most, keys with their rows twice and rows, is
+        // reserved at once, where it can be refused.
+        let bytes = count.saturating_mul(size_of::<[u32; 5]>());
+        Vec::<[u32; 5]>::new().try_reserve_exact(count).map_err(|_| Error::Allocation { bytes })?;
         let order = if sort.unwrap_or(count >= SORT) {
             spatial(tree, count, |row, query| {
                 rows.copy(row, query);
@@ -33,7 +41,7 @@ impl<'a, T: Element> Queries<'a, T> {
         } else {
             Permutation::identity(count)
         };
-        Self { order, rows: Some(rows) }
+        Ok(Self { order, rows: Some(rows) })
     }
 
     /// The tree's points, absent ones last.

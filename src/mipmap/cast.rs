@@ -183,6 +183,11 @@ impl Pyramid {
         t_max: f64,
     ) -> Result<Intervals> {
         let rays = self.rays(&origins, &directions, t_max)?;
+        // Before any ray is looked at, of which there may be more than memory holds answers.
+        let mut offsets = Vec::new();
+        let bytes = origins.nrows().saturating_mul(size_of::<usize>());
+        offsets.try_reserve_exact(origins.nrows() + 1).map_err(|_| Error::Allocation { bytes })?;
+        offsets.push(0);
         let unsound = (0..origins.nrows()).into_par_iter().with_min_len(RAYS).find_first(|&row| !rays(row).is_sound());
         if let Some(error) = unsound.and_then(|row| refused(row, &rays, &origins, &directions)) {
             return Err(error);
@@ -199,7 +204,7 @@ impl Pyramid {
             (intervals, ends)
         };
         let tasks: Vec<(Vec<Interval>, Vec<usize>)> = (0..count.div_ceil(RAYS)).into_par_iter().map(of_task).collect();
-        let mut all = Intervals { offsets: vec![0], intervals: Vec::new() };
+        let mut all = Intervals { offsets, intervals: Vec::new() };
         for (intervals, ends) in tasks {
             let before = all.intervals.len();
             all.offsets.extend(ends.into_iter().map(|end| before + end));

@@ -142,7 +142,7 @@ impl<T: Real> Correlation<T> {
         let (a_cells, g_cells) = (dense(&a)?, dense(&g)?);
         let (a_cells, g_cells) = (call.a(&a_cells), call.g(&g_cells));
         if self.settings.wide::<T>(call.most()) {
-            let result = self.in_f64().forward(widened(&a).view(), widened(&g).view())?;
+            let result = self.in_f64().forward(widened(&a)?.view(), widened(&g)?.view())?;
             return rounded("d", &result, self.n, finite_pairs(a_cells, g_cells));
         }
         let triangle = self.triangle(&call, a_cells, g_cells);
@@ -194,7 +194,7 @@ impl<T: Real> Correlation<T> {
         let summed = call.shared.then_some(call.items());
         let is_finite = finite_triples(d, a_cells, g_cells);
         if self.settings.wide::<T>(call.most()) {
-            let wide = self.in_f64().adjoint(widened(&grad_d).view(), widened(&a).view(), widened(&g).view())?;
+            let wide = self.in_f64().adjoint(widened(&grad_d)?.view(), widened(&a)?.view(), widened(&g)?.view())?;
             let grad_a = rounded("grad_a", &wide.grad_a, call.la, &is_finite)?;
             let grad_g = rounded("grad_g", &wide.grad_g, call.lg, finite_groups(summed, &is_finite))?;
             return Ok(CorrelationGradients { grad_a, grad_g });

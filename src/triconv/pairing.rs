@@ -70,8 +70,8 @@ impl Pairing {
     /// Larger than every index of a weight.
     pub(super) fn most(self, left: usize, right: usize) -> usize {
         match self {
-            Self::Convolution => left + right,
-            Self::Correlation { first } | Self::Shift { first } => left + right + first,
+            Self::Convolution => left.saturating_add(right),
+            Self::Correlation { first } | Self::Shift { first } => left.saturating_add(right).saturating_add(first),
         }
     }
 }

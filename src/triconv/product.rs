@@ -71,6 +71,9 @@ pub struct ProductGradients<T> {
 adjustable!(Product);
 adjoint_forms!(Product, grad_c, a, b => grad_a, grad_b);
 
+/// So that the number of a term, a length of a factor and a vector's lanes add up without overflow.
+const MOST_TERMS: usize = usize::MAX / 4;
+
 /// The sizes of a call.
 struct Call {
     leading: Vec<usize>,
@@ -102,7 +105,8 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Environment`] from [`Level::current`](crate::Level::current).
+    /// [`Error::TooLarge`] where `n` exceeds a quarter of the address space, and [`Error::Environment`] from
+    /// [`Level::current`](crate::Level::current).
     pub fn new(n: usize, weights: Weights) -> Result<Self> {
         Self::middle(0..n, weights)
     }
@@ -111,7 +115,8 @@ impl<T: Real> Product<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] where the range ends before it starts, and [`Error::Environment`] from [`Level::current`](crate::Level::current).
+    /// [`Error::Parameter`] where the range ends before it starts, [`Error::TooLarge`] where it ends behind a quarter of the
+    /// address space, and [`Error::Environment`] from [`Level::current`](crate::Level::current).
     ///
     /// # Examples
     ///
@@ -133,6 +138,10 @@ impl<T: Real> Product<T> {
                 expected: "with an end that is not before its start",
             });
         }
+        if range.end > MOST_TERMS {
+            let (value, limit) = (range.end as u128, MOST_TERMS as u128);
+            return Err(Error::TooLarge { argument: "terms", value, limit });
+        }
         Ok(Self { range, settings: Settings::new(weights)?, element: PhantomData })
     }
 
@@ -152,7 +161,7 @@ impl<T: Real> Product<T> {
         let (a_cells, b_cells) = (dense(&a)?, dense(&b)?);
         let (a_cells, b_cells) = (call.a(&a_cells), call.b(&b_cells));
         if self.is_wide() {
-            let result = self.in_f64().forward(widened(&a).view(), widened(&b).view())?;
+            let result = self.in_f64().forward(widened(&a)?.view(), widened(&b)?.view())?;
             return rounded("c", &result, self.range.len(), finite_pairs(a_cells, b_cells));
         }
         let triangle = self.triangle(&call, a_cells, b_cells);
@@ -203,7 +212,7 @@ impl<T: Real> Product<T> {
         let summed = call.shared.then_some(call.items());
         let is_finite = finite_triples(g, a_cells, b_cells);
         if self.is_wide() {
-            let wide = self.in_f64().adjoint(widened(&grad_c).view(), widened(&a).view(), widened(&b).view())?;
+            let wide = self.in_f64().adjoint(widened(&grad_c)?.view(), widened(&a)?.view(), widened(&b)?.view())?;
             let grad_a = rounded("grad_a", &wide.grad_a, call.la, &is_finite)?;
             let grad_b = rounded("grad_b", &wide.grad_b, call.lb, finite_groups(summed, &is_finite))?;
             return Ok(ProductGradients { grad_a, grad_b });

@@ -72,7 +72,7 @@ impl<'a, T: Real> Recurrence<'a, T> {
             Lanes::Batch => Right::new(Sequence { cells: &[], items: 0, ..right }, change, lanes, false)?,
             _ => Right::new(right, change, lanes, tuning.parallel(size))?,
         };
-        let factorials = rule.scaled.then(|| Factorials::new(right.len));
+        let factorials = rule.scaled.then(|| Factorials::new(right.len)).transpose()?;
         let relaxed = match rule.relaxed {
             Some(tolerance) => Relaxed::new(&packed, right.items, tolerance, tuning)?,
             None => None,

@@ -11,7 +11,7 @@ use super::tuning::Tuning;
 use super::weights::{Binomials, Weights};
 use crate::Real;
 use crate::buffer::{Buffer, Filled, Output, Start};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::{dense, elements};
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension};
 use std::marker::PhantomData;
@@ -111,8 +111,11 @@ impl<T: Real> Scan<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Environment`](crate::Error::Environment) from [`Level::current`](crate::Level::current).
+    /// [`Error::TooLarge`] where no number counts `A_0` to `A_n`, and [`Error::Environment`] from [`Level::current`](crate::Level::current).
     pub fn new(n: usize, weights: Weights) -> Result<Self> {
+        if n == usize::MAX {
+            return Err(Error::TooLarge { argument: "n", value: n as u128, limit: n as u128 - 1 });
+        }
         let settings = Settings::new(weights)?;
         Ok(Self { n, side: Side::default(), method: Method::default(), settings, element: PhantomData })
     }
@@ -128,8 +131,8 @@ impl<T: Real> Scan<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`](crate::Error::Parameter) where the tolerance of [`Method::Relaxed`] is not finite and above 0;
-    /// [`Error::MethodUnavailable`](crate::Error::MethodUnavailable) for it with [`Weights::Binomial`].
+    /// [`Error::Parameter`] where the tolerance of [`Method::Relaxed`] is not finite and above 0;
+    /// [`Error::MethodUnavailable`] for it with [`Weights::Binomial`].
     ///
     /// # Examples
     ///
@@ -148,11 +151,11 @@ impl<T: Real> Scan<T> {
         if let Method::Relaxed { tolerance } = method {
             if !(tolerance > 0.0 && tolerance.is_finite()) {
                 let value = tolerance.to_string();
-                return Err(crate::Error::Parameter { argument: "tolerance", value, expected: "above 0" });
+                return Err(Error::Parameter { argument: "tolerance", value, expected: "above 0" });
             }
             if self.settings.weights == Weights::Binomial {
                 let (method, weights, accepted) = ("Relaxed", "Binomial", "Taylor and Plain");
-                return Err(crate::Error::MethodUnavailable { method, weights, accepted });
+                return Err(Error::MethodUnavailable { method, weights, accepted });
             }
         }
         self.method = method;
@@ -164,10 +167,10 @@ impl<T: Real> Scan<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`](crate::Error::Rank) or [`Error::Shape`](crate::Error::Shape) where arrays do not belong
-    /// together; [`Error::Parameter`](crate::Error::Parameter) where matrices have no rows or columns;
-    /// [`Error::Overflow`](crate::Error::Overflow) where a result of finite arrays is beyond the floats;
-    /// [`Error::TooLarge`](crate::Error::TooLarge) or [`Error::Allocation`](crate::Error::Allocation).
+    /// [`Error::Rank`] or [`Error::Shape`] where arrays do not belong
+    /// together; [`Error::Parameter`] where matrices have no rows or columns;
+    /// [`Error::Overflow`] where a result of finite arrays is beyond the floats;
+    /// [`Error::TooLarge`] or [`Error::Allocation`].
     pub fn forward(
         &self,
         a0: ArrayView<'_, T, impl Dimension>,
@@ -176,7 +179,7 @@ impl<T: Real> Scan<T> {
         let (leading, sizes) = split("a0", a0.shape())?;
         let call = self.call(leading, sizes, b.shape())?;
         if self.is_wide() {
-            let result = self.in_f64().forward(widened(&a0).view(), widened(&b).view())?;
+            let result = self.in_f64().forward(widened(&a0)?.view(), widened(&b)?.view())?;
             return self.rounded(&result, (a0, 1), b, &call);
         }
         self.owned((a0, Terms::Alone), b, &call)
@@ -186,7 +189,7 @@ impl<T: Real> Scan<T> {
     ///
     /// # Errors
     ///
-    /// As [`Scan::forward`]. Nothing is written then, but for [`Error::Overflow`](crate::Error::Overflow), which leaves
+    /// As [`Scan::forward`]. Nothing is written then, but for [`Error::Overflow`], which leaves
     /// anything in `a`.
     pub fn forward_into(
         &self,
@@ -231,7 +234,7 @@ impl<T: Real> Scan<T> {
     ) -> Result<ArrayD<T>> {
         let call = self.call_of("s", s.shape(), b.shape())?;
         if self.is_wide() {
-            let result = self.in_f64().forward_with(widened(&s).view(), widened(&b).view())?;
+            let result = self.in_f64().forward_with(widened(&s)?.view(), widened(&b)?.view())?;
             return self.rounded(&result, (s, self.n + 1), b, &call);
         }
         self.owned((s, Terms::All), b, &call)

@@ -45,7 +45,7 @@ impl<T: Real> Scan<T> {
         let call = self.call_of("a", a.shape(), b.shape())?;
         let several = cotangents("grad_a", grad_a.shape(), a.shape())?;
         let wide = match self.is_wide() {
-            true => Some(self.in_f64().adjoint(widened(&grad_a).view(), widened(&a).view(), widened(&b).view())?),
+            true => Some(self.in_f64().adjoint(widened(&grad_a)?.view(), widened(&a)?.view(), widened(&b)?.view())?),
             false => None,
         };
         let (turned_g, turned_a) = (turned(grad_a, self.side), turned(a.view(), self.side));

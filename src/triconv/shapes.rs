@@ -2,7 +2,7 @@
 
 use crate::Real;
 use crate::error::{Error, Result};
-use crate::layout::check_shape;
+use crate::layout::{check_shape, zeros};
 use ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, Zip};
 
 /// The leading axes of a shape and its last `N`.
@@ -72,8 +72,10 @@ pub(super) fn deliver<T: Real>(result: &ArrayD<T>, out: ArrayViewMut<'_, T, impl
 }
 
 /// The array in `f64`.
-pub(super) fn widened<T: Real>(view: &ArrayView<'_, T, impl Dimension>) -> ArrayD<f64> {
-    view.mapv(|x| x.to_f64().expect("a float is an f64")).into_dyn()
+pub(super) fn widened<T: Real>(view: &ArrayView<'_, T, impl Dimension>) -> Result<ArrayD<f64>> {
+    let mut wide = zeros(view.len())?;
+    wide.iter_mut().zip(view).for_each(|(wide, x)| *wide = x.to_f64().expect("a float is an f64"));
+    Ok(ArrayD::from_shape_vec(view.shape(), wide).expect("as many cells"))
 }
 
 /// Rounded to elements.

@@ -138,7 +138,7 @@ impl<'a, T: Real> Triangle<'a, T> {
                 left_exponents.push(exponent);
             }
             left = Cow::Owned(normalized);
-            factorials = Some(Factorials::new(self.pairing.most(self.left.len, self.right.len)));
+            factorials = Some(Factorials::new(self.pairing.most(self.left.len, self.right.len))?);
         }
         let (rows, left_items) = (size.rows, self.left.items);
         let mut prepared = Prepared {

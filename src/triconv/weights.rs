@@ -2,7 +2,9 @@
 
 use super::kernels::{LEAD, Weighting};
 use crate::Real;
+use crate::error::{Error, Result};
 use crate::exponent::{exponent as exponent_of, ldexp};
+use crate::layout::zeros;
 use std::array::from_fn;
 use std::sync::OnceLock;
 
@@ -56,15 +58,24 @@ pub fn binomial(n: u64, k: u64) -> f64 {
 
 /// The row `C(n, 0), ..., C(n, n)`, each as by [`binomial`]. O(n) numbers.
 ///
+/// # Errors
+///
+/// [`Error::Allocation`].
+///
 /// # Examples
 ///
 /// ```
-/// assert_eq!(pullback::triconv::binomial_row(4), [1.0, 4.0, 6.0, 4.0, 1.0]);
+/// assert_eq!(pullback::triconv::binomial_row(4)?, [1.0, 4.0, 6.0, 4.0, 1.0]);
+/// # Ok::<(), pullback::Error>(())
 /// ```
-#[must_use]
-pub fn binomial_row(n: u64) -> Vec<f64> {
-    let half: Vec<f64> = (0..=n / 2).map(|k| binomial(n, k)).collect();
-    (0..=n).map(|k| half[k.min(n - k) as usize]).collect()
+pub fn binomial_row(n: u64) -> Result<Vec<f64>> {
+    let mut row = zeros(usize::try_from(n).unwrap_or(usize::MAX).saturating_add(1))?;
+    for k in 0..=n / 2 {
+        let number = binomial(n, k);
+        row[k as usize] = number;
+        row[(n - k) as usize] = number;
+    }
+    Ok(row)
 }
 
 /// A number of twice the precision, the sum of two.
@@ -207,10 +218,19 @@ pub(super) struct Factorials {
 
 impl Factorials {
     /// Those of `0..=most`.
-    pub(super) fn new(most: usize) -> Self {
-        let room = Vec::with_capacity;
-        let mut factorials =
-            Self { mantissas: room(most + 1), inverses: room(most + 1), exponents: Vec::with_capacity(most + 1) };
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`]: where there are no sequences, no memory says how long they may be.
+    pub(super) fn new(most: usize) -> Result<Self> {
+        fn room<V>(len: usize) -> Result<Vec<V>> {
+            let mut room = Vec::new();
+            let bytes = len.saturating_mul(size_of::<V>());
+            room.try_reserve_exact(len).map_err(|_| Error::Allocation { bytes })?;
+            Ok(room)
+        }
+        let len = most.saturating_add(1);
+        let mut factorials = Self { mantissas: room(len)?, inverses: room(len)?, exponents: room(len)? };
         let (mut product, mut exponent) = (Twofold::from(1), 0);
         for k in 0..=most {
             product = product.times(Twofold::from(k.max(1) as u64));
@@ -223,7 +243,7 @@ impl Factorials {
             factorials.inverses.push(1.0 / product.high);
             factorials.exponents.push(exponent);
         }
-        factorials
+        Ok(factorials)
     }
 
     /// C(n, k) as a number and the power of two that it is times; within 4 roundings.
@@ -249,7 +269,7 @@ mod tests {
 
     #[test]
     fn factorials_make_the_same_binomials() {
-        let factorials = Factorials::new(1000);
+        let factorials = Factorials::new(1000).unwrap();
         for (n, k) in [(0, 0), (1, 1), (56, 28), (128, 64), (1000, 500), (1000, 3)] {
             let (mantissa, exponent) = factorials.binomial((n, k));
             let expected = binomial(n as u64, k as u64);

@@ -58,7 +58,7 @@ fn check_operator<T: Value>(problem: &Problem, op: Segments, reference: &Segment
     let op = op.with_level(level).expect("the level is available").with_tuning(problem.tuning);
     let op = op.with_empty(problem.empty);
     assert_eq!((op.level(), op.len(), op.is_empty()), (level, reference.count, reference.count == 0));
-    assert_eq!(op.counts().to_vec(), reference.sizes());
+    assert_eq!(op.counts().unwrap().to_vec(), reference.sizes());
     let (layout, channels) = (problem.layout, problem.channels);
     let (of_rows, of_segments) = ([reference.ids.len(), channels], [reference.count, channels]);
     let (rows, segments) = (Ix2(of_rows[0], channels), Ix2(of_segments[0], channels));

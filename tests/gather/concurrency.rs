@@ -2,27 +2,12 @@
 
 use crate::common::cells::assert_same;
 use crate::common::gather::{REDUCTIONS, operator, random_ids};
+use crate::common::threads::in_time;
 use crate::common::values::Values;
 use crate::common::{levels, threads};
 use ndarray::{Ix2, Ix3, IxDyn};
 use pullback::gather::{Gather, OutOfRange, Tuning};
 use rayon::prelude::*;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
-/// Fails, where `work` hangs, instead of hanging too.
-fn in_time(work: impl FnOnce() + Send + 'static) {
-    let (done, finished) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        work();
-        done.send(()).expect("the test waits");
-    });
-    match finished.recv_timeout(Duration::from_secs(120)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a deadlock"),
-        _ => worker.join().unwrap_or_else(|failure| std::panic::resume_unwind(failure)),
-    }
-}
 
 const _: () = {
     const fn shared<T: Send + Sync>() {}

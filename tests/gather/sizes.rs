@@ -3,7 +3,7 @@
 
 use crate::common::gather::operator;
 use crate::common::levels;
-use ndarray::{Array1, Array2, Array3, arr0, array};
+use ndarray::{Array1, Array2, Array3, Array4, arr0, array};
 use pullback::gather::{Extremum, Gather, Linear, OutOfRange, Pooled, Segments, Weighted};
 use pullback::{Error, Result};
 
@@ -124,4 +124,22 @@ fn more_segments_or_groups_than_u32_positions() {
     assert_eq!(Weighted::new(array![[[0]]].view(), MOST + 1, OutOfRange::Error).err(), too_large("rows"));
     let lengths = indices.broadcast([MOST + 1]).unwrap();
     assert_eq!(Segments::from_lengths(lengths, 0).err(), too_large("groups"));
+}
+
+/// Rows are numbered over all batches: the last of these lies beyond 2^32 rows and 2^33 elements.
+#[test]
+fn rows_of_all_batches_beyond_u32() {
+    let (batches, rows) = (5, 1 << 30);
+    let x = Array3::from_shape_fn([batches, 1, 2], |(batch, _, channel)| (2 * batch + channel) as f32);
+    let features = x.broadcast([batches, rows, 2]).unwrap();
+    let indices = Array3::from_shape_fn([batches, 1, 2], |(_, _, s)| [rows - 1, 0][s]);
+    levels::each(|level| {
+        let gather = Gather::new(indices.view(), rows, OutOfRange::Error).unwrap().with_level(level).unwrap();
+        let y = gather.forward(features).unwrap();
+        for ((batch, _, _, channel), &found) in y.indexed_iter() {
+            assert_eq!(found, (2 * batch + channel) as f32);
+        }
+        let grad_x = gather.adjoint(Array4::<f32>::zeros([batches, 1, 2, 0]).view()).unwrap();
+        assert_eq!(grad_x.shape(), [batches, rows, 0]);
+    });
 }
