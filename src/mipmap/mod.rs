@@ -11,7 +11,7 @@
 //! All results are the same bits at every level of instructions and for every number of threads: those of the loops that the
 //! documentation describes.
 //!
-//! # Layout
+//! # Why it is fast
 //!
 //! A word holds a brick of 4 x 4 x 4 voxels, and bricks lie in row-major order. One bit a brick, whether its word is not 0, is a
 //! grid again, which is level 2 and is stored in the same way, and so on up to a single word: a tree with 64 children a node. Level
@@ -19,7 +19,7 @@
 //! word read answers for three levels, and what is not occupied above is never read below.
 //!
 //! The other layout is a row of bits for every row of cells, at every level. To make all levels of a grid of 512^3 from packed rows
-//! takes it 1.2 to 1.7 times as long, though bricks have to be cut from such rows first: levels in between are not stored here. A
+//! takes it as long or a little longer, though bricks have to be cut from such rows first: levels in between are not stored here. A
 //! walk from cell to cell costs the same in both; but a word of a row says nothing of what lies beside the row. Both are in
 //! `cargo bench --bench limits -- mipmap/build-rows mipmap/rays`. Rows are what is exchanged.
 //!
