@@ -184,7 +184,8 @@ impl<T: Real> Prepared<'_, '_, T> {
             Lanes::Time => T::LANES,
             _ => 4,
         };
-        let tile = if parallel { outputs.div_ceil(TASKS).next_multiple_of(unit) } else { outputs };
+        let is_cut = self.triangle.settings.tuning.is_cut(self.triangle.size());
+        let tile = if is_cut { outputs.div_ceil(TASKS).next_multiple_of(unit) } else { outputs };
         let cut = Cut { group: outputs, tile, width: matrix, parallel };
         for_each_tile(out, groups * outputs, &cut, &|group, outputs, tile| match self.lanes {
             Lanes::Time if self.is_of_numbers() => self.numbers(group, outputs, tile, faults),

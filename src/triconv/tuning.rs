@@ -36,6 +36,9 @@ pub struct Tuning {
 /// Floating-point operations that take a few microseconds.
 const PARALLEL_FLOPS: usize = 1 << 19;
 
+/// Floating-point operations of a sequence that is cut into tasks.
+const CUT_FLOPS: usize = 1 << 20;
+
 /// Bytes of the right factors that a block of rows walks before the next block does.
 const CHUNK_BYTES: usize = 256 << 10;
 
@@ -56,6 +59,14 @@ pub(super) struct Size {
     pub(super) columns: usize,
 }
 
+impl Size {
+    /// Floating-point operations, about.
+    fn flops(self) -> usize {
+        let Self { items, len, rows, inner, columns } = self;
+        [items, len, len, rows, inner].iter().fold(columns, |flops, &n| flops.saturating_mul(n))
+    }
+}
+
 impl Tuning {
     pub(super) fn lanes<T: Real>(self, size: Size, batched: bool) -> Lanes {
         let padded = size.columns.next_multiple_of(T::LANES);
@@ -73,10 +84,14 @@ impl Tuning {
         if choice == Lanes::Batch && !batched { Lanes::Time } else { choice }
     }
 
+    /// Whether several threads take tasks.
     pub(super) fn parallel(self, size: Size) -> bool {
-        let Size { items, len, rows, inner, columns } = size;
-        let flops = [items, len, len, rows, inner].iter().fold(columns, |flops, &n| flops.saturating_mul(n));
-        self.parallel.unwrap_or_else(|| is_worth_threads(flops, PARALLEL_FLOPS))
+        self.parallel.unwrap_or_else(|| is_worth_threads(size.flops(), PARALLEL_FLOPS))
+    }
+
+    /// Whether one sequence is several tasks: by its size alone, since what a relaxed scan transforms depends on the rows of a task.
+    pub(super) fn is_cut(self, size: Size) -> bool {
+        self.parallel.unwrap_or(size.flops() >= CUT_FLOPS)
     }
 
     /// Terms of sums that are walked by one block of rows before the next.
@@ -96,7 +111,7 @@ impl Tuning {
             return rows.max(1);
         }
         // Enough items keep every thread busy.
-        if size.items >= 16 || !self.parallel(size) {
+        if size.items >= 16 || !self.is_cut(size) {
             return size.rows;
         }
         let right = size.len * size.inner * size.columns * size_of::<T>();

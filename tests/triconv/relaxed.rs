@@ -216,14 +216,20 @@ fn flat_sequences_are_transformed() {
 /// Rows and sequences are shared between threads, and blocks of right factors by them all.
 #[test]
 fn the_same_bits_for_every_number_of_threads() {
-    for (at, (n, p, m)) in [(300, 9, 2), (200, 20, 9), (500, 3, 1), (150, 17, 8)].into_iter().enumerate() {
-        let tuning =
-            Tuning { leaf: Some(4 << at), rows: [None, Some(2)][at % 2], parallel: Some(true), ..Tuning::default() };
-        let case = ScanCase { n, p, m, tuning, weights: WEIGHTS[at % 2], side: SIDES[at / 2], ..ScanCase::default() };
-        let case = ScanCase { leading: vec![1 + at], shared: at == 2, method: relaxed(1e-8), ..case };
+    let sizes = [(300, 9, 2), (200, 20, 9), (500, 3, 1), (150, 17, 8), (300, 24, 4)].into_iter().enumerate();
+    // Whether to use threads may be a choice, too, which knows how many there are.
+    for ((at, (n, p, m)), parallel) in sizes.flat_map(|size| [(size, Some(true)), (size, None)]) {
+        let rows = if at % 2 == 1 && parallel.is_some() { Some(2) } else { None };
+        let tuning = Tuning { leaf: Some(4 << at), rows, parallel, ..Tuning::default() };
+        let case =
+            ScanCase { n, p, m, tuning, weights: WEIGHTS[at % 2], side: SIDES[at / 2 % 2], ..ScanCase::default() };
+        // Rows of other magnitudes are transformed in other blocks.
+        let data = if at == 4 { Data::Mixed } else { case.data };
+        let case = ScanCase { leading: vec![1 + at], shared: at == 2, method: relaxed(1e-8), data, ..case };
         let (scene, level) = (case.scene::<f64>(), Level::current().unwrap());
         let of = |count| threads::with(count, || case.results(&scene, level).unwrap());
         let first = of(1);
+        assert!(case.results(&scene, level).unwrap() == first, "of no pool's thread: {case:?}");
         for count in threads::COUNTS {
             assert!(of(count) == first, "{count} threads: {case:?}");
         }
